@@ -1,0 +1,178 @@
+//! The named instants of an exchange that the proxy's machine can stamp.
+
+use std::fmt;
+
+use crate::clock::{ProxyClock, Source, Stamp};
+
+macro_rules! milestones {
+    ($($(#[doc = $doc:literal])+ $variant:ident = $name:literal,)+) => {
+        /// A named instant of an exchange, in the order a simple exchange meets them.
+        ///
+        /// `Down` is the leg between client and proxy, `Up` the one between proxy and server.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Milestone {
+            $($(#[doc = $doc])+ $variant,)+
+        }
+
+        impl Milestone {
+            /// Every milestone, in order.
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)+];
+
+            /// The name used in attributes, JSON and reports.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name,)+ }
+            }
+
+            /// The inverse of [`Milestone::name`].
+            #[must_use]
+            pub fn from_name(name: &str) -> Option<Self> {
+                match name { $($name => Some(Self::$variant),)+ _ => None }
+            }
+        }
+    };
+}
+
+milestones! {
+    /// The client's connection to the proxy stands.
+    DownConnected = "down.connected",
+    /// First byte of the request reached the proxy's machine.
+    DownRequestFirst = "down.request.first",
+    /// Last byte of the request head reached the proxy's machine.
+    DownRequestHead = "down.request.head",
+    /// Last byte of the request reached the proxy's machine.
+    DownRequestLast = "down.request.last",
+    /// The proxy began to connect to the server.
+    UpConnectStart = "up.connect.start",
+    /// The proxy's connection to the server stands.
+    UpConnected = "up.connected",
+    /// First byte of the request left the proxy.
+    UpRequestFirst = "up.request.first",
+    /// Last byte of the request head left the proxy.
+    UpRequestHead = "up.request.head",
+    /// Last byte of the request left the proxy.
+    UpRequestLast = "up.request.last",
+    /// The server's application accepted the connection.
+    ServerAccepted = "server.accepted",
+    /// The server's application read the request.
+    ServerPickedUp = "server.picked_up",
+    /// The server's interim `100 Continue` arrived.
+    UpContinue = "up.continue",
+    /// First byte of the final response arrived from the server.
+    UpResponseFirst = "up.response.first",
+    /// Last byte of the response head arrived from the server.
+    UpResponseHead = "up.response.head",
+    /// Last byte of the response arrived from the server.
+    UpResponseLast = "up.response.last",
+    /// The server closed its side of the connection.
+    UpFin = "up.fin",
+    /// The interim `100 Continue` left for the client.
+    DownContinue = "down.continue",
+    /// First byte of the final response left for the client.
+    DownResponseFirst = "down.response.first",
+    /// Last byte of the response head left for the client.
+    DownResponseHead = "down.response.head",
+    /// Last byte of the response left for the client.
+    DownResponseLast = "down.response.last",
+    /// The client's kernel acknowledged the last byte of the response.
+    ClientAcked = "client.acked",
+    /// The client's application read the response its kernel already held.
+    ClientPickedUp = "client.picked_up",
+    /// The next byte or the end of stream came from the client: it had read the response by then.
+    ClientNextActivity = "client.next_activity",
+}
+
+impl fmt::Display for Milestone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The stamps taken of one exchange: any number of sources for each milestone, one stamp each.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Milestones {
+    /// Sorted by milestone, then source, so that equal records are equal values.
+    stamps: Vec<(Milestone, Stamp<ProxyClock>)>,
+}
+
+impl Milestones {
+    /// Notes a stamp; a second one of the same milestone and source replaces the first.
+    pub fn note(&mut self, milestone: Milestone, stamp: Stamp<ProxyClock>) {
+        let key = |(m, s): &(Milestone, Stamp<ProxyClock>)| (*m, s.source());
+        match self
+            .stamps
+            .binary_search_by_key(&(milestone, stamp.source()), key)
+        {
+            Ok(at) => {
+                if let Some(slot) = self.stamps.get_mut(at) {
+                    *slot = (milestone, stamp);
+                }
+            }
+            Err(at) => self.stamps.insert(at, (milestone, stamp)),
+        }
+    }
+
+    /// The stamp of the most trustworthy source that saw `milestone`.
+    #[must_use]
+    pub fn best(&self, milestone: Milestone) -> Option<Stamp<ProxyClock>> {
+        self.stamps
+            .iter()
+            .find(|(m, _)| *m == milestone)
+            .map(|(_, stamp)| *stamp)
+    }
+
+    /// What one source says of `milestone`.
+    #[must_use]
+    pub fn from_source(&self, milestone: Milestone, source: Source) -> Option<Stamp<ProxyClock>> {
+        self.iter()
+            .find(|(m, s)| *m == milestone && s.source() == source)
+            .map(|(_, s)| s)
+    }
+
+    /// All stamps, by milestone, then from the most to the least trustworthy source.
+    pub fn iter(&self) -> impl Iterator<Item = (Milestone, Stamp<ProxyClock>)> + '_ {
+        self.stamps.iter().copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_milestone_is_found_by_its_name() {
+        for milestone in Milestone::ALL {
+            assert_eq!(Milestone::from_name(milestone.name()), Some(*milestone));
+        }
+        assert_eq!(Milestone::from_name("down.nothing"), None);
+    }
+
+    #[test]
+    fn the_most_trustworthy_source_wins_whatever_the_order() {
+        let mut milestones = Milestones::default();
+        milestones.note(Milestone::UpResponseFirst, Stamp::at(30, Source::User));
+        milestones.note(Milestone::UpResponseFirst, Stamp::at(10, Source::Packet));
+        milestones.note(Milestone::UpResponseFirst, Stamp::at(20, Source::Kernel));
+        assert_eq!(
+            milestones.best(Milestone::UpResponseFirst),
+            Some(Stamp::at(10, Source::Packet))
+        );
+        assert_eq!(
+            milestones.from_source(Milestone::UpResponseFirst, Source::User),
+            Some(Stamp::at(30, Source::User))
+        );
+        assert_eq!(milestones.best(Milestone::UpResponseLast), None);
+    }
+
+    #[test]
+    fn a_second_stamp_of_one_source_replaces_the_first() {
+        let mut milestones = Milestones::default();
+        milestones.note(Milestone::UpFin, Stamp::at(1, Source::Packet));
+        milestones.note(Milestone::UpFin, Stamp::at(2, Source::Packet));
+        assert_eq!(milestones.iter().count(), 1);
+        assert_eq!(
+            milestones.best(Milestone::UpFin),
+            Some(Stamp::at(2, Source::Packet))
+        );
+    }
+}
