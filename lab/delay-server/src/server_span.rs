@@ -1,9 +1,7 @@
 //! What the server says about an answered request.
 
+use otlp_json::{Kind, Span, SpanId, TraceId, Value, shifted_unix_nanos};
 use std::net::SocketAddr;
-use std::time::{SystemTime, UNIX_EPOCH};
-
-use otlp_json::{Kind, Span, SpanId, TraceId, Value};
 
 use crate::connection::Served;
 
@@ -50,16 +48,4 @@ pub(crate) fn server_span(
 
 fn text(value: impl ToString) -> Value {
     Value::Text(value.to_string())
-}
-
-/// An instant as a clock shows it that is so many milliseconds ahead; 0 before 1970.
-fn shifted_unix_nanos(instant: SystemTime, offset_ms: i64) -> u64 {
-    let since_epoch = instant.duration_since(UNIX_EPOCH).unwrap_or_default();
-    let nanos = u64::try_from(since_epoch.as_nanos()).unwrap_or(u64::MAX);
-    let shift = offset_ms.unsigned_abs().saturating_mul(1_000_000);
-    if offset_ms < 0 {
-        nanos.saturating_sub(shift)
-    } else {
-        nanos.saturating_add(shift)
-    }
 }
