@@ -227,10 +227,13 @@ impl Rows {
     fn push(&mut self, segment: Segment, within: Option<Interval>) {
         if let Some(within) = within {
             let explanation = Explanation::Ordinary;
+            let exchange = self.exchange;
+            let counted_ns = within.lo();
             self.rows.push(Row {
                 segment,
+                exchange,
                 within,
-                counted_ns: within.lo(),
+                counted_ns,
                 explanation,
             });
         }
