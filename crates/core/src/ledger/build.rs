@@ -27,12 +27,14 @@ pub(crate) fn build(observed: &Observed, paths: &[WirePath], offsets: &Offsets) 
     rows.push(Segment::ClientBeforeSend, outside.map(|o| o.before));
     let mut earlier: Option<&WirePath> = None;
     for (at, path) in paths.iter().enumerate() {
+        rows.exchange = None;
         if let Some(earlier) = earlier {
             rows.push(
                 Segment::BetweenExchanges,
                 between(earlier.end(), path.request_first),
             );
         }
+        rows.exchange = Some(at);
         let server = observed.servers.get(at);
         let offset = offsets.servers.get(at).copied().flatten();
         exchange_rows(&mut rows, path, server, offset);
