@@ -4,5 +4,6 @@
 mod it {
     mod attributes;
     mod blame;
+    mod json;
     mod truth;
 }
