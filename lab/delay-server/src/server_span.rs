@@ -19,10 +19,6 @@ pub(crate) fn server_span(
         ("http.response.status_code", Value::Integer(200)),
         ("network.peer.address", text(peer.ip())),
         ("network.peer.port", Value::Integer(peer.port().into())),
-        (
-            "network.protocol.version",
-            text(if head.close { "1.0" } else { "1.1" }),
-        ),
         ("server.address", text(local.ip())),
         ("server.port", Value::Integer(local.port().into())),
         ("url.path", text(head.path())),
