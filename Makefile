@@ -51,7 +51,7 @@ lint: native $(CARGO_DENY)
 	$(CARGO_DENY) check --allow unused-wrapper bans licenses sources
 
 screenshots: native
-	lab/install.sh chromium fonts-dejavu-core
+	lab/install.sh chromium curl fonts-dejavu-core
 	cargo build --release --locked --package skewtap-cli
 	lab/screenshots.sh
 

@@ -33,7 +33,7 @@ present() {
         gcc) has cc ;;
         chromium) has chromium || has chromium-browser || has google-chrome ;;
         libpcap-dev) has_header pcap/pcap.h || installed libpcap-dev ;;
-        make | pkg-config | shellcheck) has "$1" ;;
+        curl | make | pkg-config | shellcheck) has "$1" ;;
         *) installed "$1" ;;
     esac
 }
