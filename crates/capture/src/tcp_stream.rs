@@ -191,11 +191,11 @@ impl TcpStream {
         self.acks.covering(syn.position.checked_sub(1)?)
     }
 
-    /// How many times any of the bytes in `offsets` was sent again.
+    /// How many segments repeated any of the bytes in `offsets`.
     #[must_use]
     pub fn retransmissions(&self, offsets: Range<u64>) -> u64 {
         match (self.position(offsets.start), self.position(offsets.end)) {
-            (Some(start), Some(end)) => self.retransmissions.within(start..end),
+            (Some(start), Some(end)) => self.retransmissions.within(&(start..end)),
             _ => 0,
         }
     }

@@ -55,7 +55,7 @@ pub struct MessageTimes {
     /// since that byte, an earlier acknowledgement may be among them, and the stamp says so by
     /// its width.
     pub acked: Option<Stamp<ProxyClock>>,
-    /// How many times bytes of the message were sent again.
+    /// How many segments repeated bytes of the message.
     pub retransmissions: u64,
 }
 
