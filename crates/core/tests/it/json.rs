@@ -29,9 +29,9 @@ fn the_promised_fields_are_there() {
     assert_eq!(json["method"], "GET");
     assert_eq!(json["path"], "/cart");
     assert_eq!(json["status"], 200);
-    assert_eq!(json["client_seconds"], 8.02106);
+    assert_eq!(json["client_seconds"], 8.02098);
     assert_eq!(json["server_seconds"], 7.51);
-    assert_eq!(json["gap_seconds"], 0.51106);
+    assert_eq!(json["gap_seconds"], 0.51098);
     assert_eq!(json["flagged"], true);
     assert_eq!(json["findings"][0]["cause"], "client_blind_sleep");
     assert_eq!(json["findings"][0]["confidence"], "observed");
