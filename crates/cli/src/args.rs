@@ -32,6 +32,7 @@ pub(crate) struct Args {
 
 /// What the program writes about itself to standard error.
 #[derive(Clone, Debug, ArgGroup)]
+#[command(next_help_heading = "Logs")]
 pub(crate) struct LogArgs {
     /// What to log: a level (error, warn, info, debug, trace) or directives such as
     /// `warn,skewtap_proxy=debug` [default: RUST_LOG, else info; warn for the demo]

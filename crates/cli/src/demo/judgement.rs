@@ -65,7 +65,7 @@ fn shortcoming(report: &ClientReport, verdict: &VerdictDocument) -> Option<Strin
     let Some(finding) = findings.iter().find(|finding| finding.cause == CAUSE) else {
         return Some(format!("flagged without the cause {CAUSE}"));
     };
-    if !SEGMENTS.contains(&finding.segment.as_str()) {
+    if !SEGMENTS.contains(&finding.segment.as_ref()) {
         return Some(format!("found in the segment {}", finding.segment));
     }
     let (lag, slack) = (report.lag_seconds(), flag_above_seconds());
@@ -104,9 +104,11 @@ mod tests {
             "confidence": "observed", "evidence": [], "refuted_by": ""
         });
         VerdictDocument::read(json!({
+            "trace_id": "aa", "client_span_id": "bb", "method": "GET", "path": "/work",
+            "authority": "here", "outcome": "complete", "exchanges": 1,
             "client_seconds": 2.0, "server_seconds": 1.25, "wire_seconds": 1.25,
-            "gap_seconds": 0.75, "segments": [], "findings": [finding],
-            "flagged": flagged, "quality": {"sources": null}
+            "gap_seconds": 0.75, "segments": [], "findings": [finding], "faults": [],
+            "flagged": flagged, "quality": {"missing": [], "notes": []}, "bars": []
         }))
         .unwrap()
     }

@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
+use skewtap_core::verdict_json::SourcesJson;
 
 use super::client_report::ClientReport;
 use super::judgement::{Judgement, judge};
-use super::verdict_document::{SourceFields, VerdictDocument};
+use super::verdict_document::VerdictDocument;
 
 /// All exchanges of a demo, with their verdicts.
 pub(super) struct Outcome {
@@ -112,7 +113,7 @@ impl Outcome {
     }
 }
 
-fn unused(sources: &SourceFields) -> Vec<String> {
+fn unused(sources: &SourcesJson) -> Vec<String> {
     [
         ("kernel stamps", &sources.kernel_stamps),
         ("packets", &sources.capture),

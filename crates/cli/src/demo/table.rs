@@ -90,9 +90,9 @@ fn segment_and_cause(verdict: &VerdictDocument) -> (String, String) {
     }
     if let Some(finding) = verdict.main_finding() {
         let cause = format!("{} ({})", finding.cause, finding.confidence);
-        return (finding.segment.clone(), cause);
+        return (finding.segment.to_string(), cause);
     }
-    let segment = verdict.longest_unexplained().map(|row| row.name.clone());
+    let segment = verdict.longest_unexplained().map(|row| row.name.to_string());
     let (unknown, _) = nothing();
     (segment.unwrap_or(unknown), "unexplained".to_owned())
 }
