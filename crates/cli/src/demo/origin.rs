@@ -35,7 +35,7 @@ const BATCH_DELAY: Duration = Duration::from_millis(200);
 /// # Errors
 /// It cannot listen or report, or a later accept failed.
 pub(crate) fn run(args: &DemoOriginArgs, log: &LogArgs) -> Result<Exit, Failure> {
-    runtime::run(log, "info", None, async {
+    runtime::run(log, "warn", None, async {
         serve_until_told(args).await.map_err(Failure::broken)
     })
 }

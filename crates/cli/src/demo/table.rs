@@ -55,6 +55,9 @@ fn table(outcome: &Outcome) -> Table {
         .set_content_arrangement(ContentArrangement::Disabled)
         .set_header(HEADINGS)
         .add_rows(outcome.exchanges.iter().map(row));
+    for column in table.column_iter_mut() {
+        column.set_padding((0, 2));
+    }
     for column in FIGURES {
         if let Some(column) = table.column_mut(column) {
             column.set_cell_alignment(CellAlignment::Right);
@@ -92,7 +95,9 @@ fn segment_and_cause(verdict: &VerdictDocument) -> (String, String) {
         let cause = format!("{} ({})", finding.cause, finding.confidence);
         return (finding.segment.to_string(), cause);
     }
-    let segment = verdict.longest_unexplained().map(|row| row.name.to_string());
+    let segment = verdict
+        .longest_unexplained()
+        .map(|row| row.name.to_string());
     let (unknown, _) = nothing();
     (segment.unwrap_or(unknown), "unexplained".to_owned())
 }
@@ -160,3 +165,6 @@ fn write_shortcomings(out: &mut impl Write, outcome: &Outcome) -> io::Result<()>
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

@@ -24,7 +24,9 @@ impl VerdictDocument {
             .context("the collector answers with something that is no verdict")?;
         match answer {
             Value::Object(whole) => Ok(Self { whole, fields }),
-            other => anyhow::bail!("the collector answers with something that is no object: {other}"),
+            other => {
+                anyhow::bail!("the collector answers with something that is no object: {other}")
+            }
         }
     }
 
@@ -43,6 +45,6 @@ impl VerdictDocument {
     pub(super) fn longest_unexplained(&self) -> Option<&SegmentJson> {
         let rows = self.fields.segments.iter();
         rows.filter(|row| row.explanation == "unexplained")
-            .max_by(|a, b| a.lo_seconds.total_cmp(&b.lo_seconds))
+            .max_by(|a, b| a.seconds.total_cmp(&b.seconds))
     }
 }
