@@ -1,10 +1,12 @@
 //! The command line. Every flag can also be set by the variable its help names.
 
+mod collector;
 mod demo;
 mod endpoint;
 
 use clap::{Args as ArgGroup, Parser, Subcommand, ValueEnum};
 
+pub(crate) use collector::CollectorArgs;
 pub(crate) use demo::{Behaviour, DemoArgs, DemoClientArgs, DemoOriginArgs};
 
 use crate::failure::Exit;
@@ -61,6 +63,7 @@ pub(crate) enum LogFormat {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Demo(DemoArgs),
+    Collector(CollectorArgs),
     #[command(hide = true)]
     DemoOrigin(DemoOriginArgs),
     #[command(hide = true)]

@@ -102,15 +102,26 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let red = anstyle::AnsiColor::Red.on_default().bold();
-        write!(f, "{red}skewtap:{red:#} {}", self.error)?;
-        for cause in self.error.chain().skip(1) {
-            write!(f, ": {cause}")?;
-        }
+        write!(f, "{red}skewtap:{red:#} {}", one_line(&self.error))?;
         if let Some(advice) = &self.advice {
             write!(f, "\n  {advice}")?;
         }
         Ok(())
     }
+}
+
+/// The error and its causes; a cause that the error above it quotes already is not told twice.
+fn one_line(error: &anyhow::Error) -> String {
+    let mut line = String::new();
+    for words in error.chain().map(ToString::to_string) {
+        if line.is_empty() {
+            line = words;
+        } else if !line.contains(&words) {
+            line.push_str(": ");
+            line.push_str(&words);
+        }
+    }
+    line
 }
 
 #[cfg(test)]
@@ -130,6 +141,17 @@ mod tests {
         assert_eq!(
             plain,
             "skewtap: cannot listen on 127.0.0.1:80: address in use\n  choose another port with --listen"
+        );
+    }
+
+    #[test]
+    fn a_cause_is_told_once() {
+        let error =
+            anyhow!("address in use").context("cannot listen: address in use; take another");
+        let error = error.context("cannot start");
+        assert_eq!(
+            one_line(&error),
+            "cannot start: cannot listen: address in use; take another"
         );
     }
 

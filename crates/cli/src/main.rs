@@ -3,6 +3,7 @@
 
 mod api_client;
 mod args;
+mod collector;
 mod demo;
 mod failure;
 mod runtime;
@@ -20,6 +21,7 @@ fn main() -> ExitCode {
     let Args { log, command } = Args::parse();
     let done = match command {
         Command::Demo(args) => demo::run(&args, &log),
+        Command::Collector(args) => collector::run(&args, &log),
         Command::DemoOrigin(args) => demo::origin::run(&args, &log),
         Command::DemoClient(args) => demo::client::run(&args),
     };

@@ -7,4 +7,5 @@ mod it {
     mod demo_parts;
     mod otlp_sink;
     mod program;
+    mod start_up;
 }
