@@ -60,7 +60,7 @@ install_packages() {
     echo "installing missing packages: $*" >&2
     as_root apt-get update -qq
     as_root env DEBIAN_FRONTEND=noninteractive \
-        apt-get install --yes --no-install-recommends -qq "$@" >&2
+        apt-get install --yes --no-install-recommends -qq -o Dpkg::Use-Pty=0 "$@" >&2
 }
 
 as_root() {
