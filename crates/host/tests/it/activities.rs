@@ -113,10 +113,7 @@ fn a_process_that_is_stopped() {
     let (client, mut stream) = client("read-at-once");
     let pid = Pid::from_raw(client.pid());
     kill(pid, Signal::SIGSTOP).unwrap();
-    while !std::fs::read_to_string(format!("/proc/{pid}/stat"))
-        .unwrap()
-        .contains(") T ")
-    {
+    while !all_threads_are_stopped(client.pid()) {
         std::thread::yield_now();
     }
     let watched = Watched::by(&watcher, send_message(&mut stream));
@@ -136,4 +133,14 @@ fn a_client_is_not_sampled_before_its_time() {
     let result = Watched::by(&watcher, send_message(&mut stream)).result();
     assert_eq!(result.process, None);
     assert_eq!(watcher.counters().sampled_watches, 0);
+}
+
+/// The threads of a process stop one after another.
+fn all_threads_are_stopped(pid: i32) -> bool {
+    std::fs::read_dir(format!("/proc/{pid}/task"))
+        .unwrap()
+        .all(|task| {
+            let stat = task.unwrap().path().join("stat");
+            std::fs::read_to_string(stat).unwrap().contains(") T ")
+        })
 }
