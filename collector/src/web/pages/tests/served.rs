@@ -240,6 +240,21 @@ async fn the_form_keeps_what_was_asked_as_text() {
 }
 
 #[tokio::test]
+async fn nothing_in_the_list_is_taken_for_markup() {
+    let evil = "</title><script>alert('x')</script>\"><img src=x onerror=alert(1)>";
+    let mut verdict = judged(&observed(&incident()));
+    verdict.path = format!("/{evil}");
+    verdict.method = evil.to_owned();
+    verdict.client_service = Some(evil.to_owned());
+    verdict.server_service = Some(evil.to_owned());
+    let site = Site::with(vec![verdict]).await;
+    let (_, html) = site.page("/").await;
+    assert_well_formed(&html);
+    assert!(!html.contains("<img src=x"));
+    assert_eq!(text_of(&html).matches(evil).count(), 4);
+}
+
+#[tokio::test]
 async fn an_empty_list_says_what_to_do() {
     let site = Site::with(vec![]).await;
     let (_, html) = site.page("/").await;
