@@ -67,7 +67,7 @@ pub(super) const fn phrase(segment: Segment) -> &'static str {
             "after the response had been sent and before the client's span ended"
         }
         Segment::BetweenExchanges => "between two exchanges",
-        Segment::Unexplained => "which the stamps do not place in one segment",
+        Segment::Unexplained => "that the stamps do not place in any one segment",
     }
 }
 
