@@ -1,0 +1,47 @@
+//! The two clocks of this machine, as `i64` nanoseconds.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// `CLOCK_REALTIME`: nanoseconds since the Unix epoch, negative before it. It can be stepped;
+/// compare it with [`monotonic_ns`] to notice.
+#[must_use]
+pub fn realtime_ns() -> i64 {
+    let now = SystemTime::now();
+    match now.duration_since(UNIX_EPOCH) {
+        Ok(since) => i64::try_from(since.as_nanos()).unwrap_or(i64::MAX),
+        Err(before) => i64::try_from(before.duration().as_nanos()).map_or(i64::MIN, |until| -until),
+    }
+}
+
+/// `CLOCK_MONOTONIC`: nanoseconds since an arbitrary start, never stepped.
+#[must_use]
+#[expect(
+    unsafe_code,
+    reason = "the standard library does not give this clock as a number"
+)]
+pub fn monotonic_ns() -> i64 {
+    let mut now = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: `now` is a valid, writable timespec for the length of the call.
+    // The call cannot fail: this clock exists wherever `libc` names it.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
+    now.tv_sec
+        .saturating_mul(1_000_000_000)
+        .saturating_add(now.tv_nsec)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_clocks_advance_by_the_time_that_passes() {
+        let (real, steady) = (realtime_ns(), monotonic_ns());
+        std::thread::sleep(std::time::Duration::from_millis(5));
+        assert!(monotonic_ns() - steady >= 5_000_000);
+        // A step of the wall clock during the test would be the only exception.
+        assert!(realtime_ns() - real >= 4_900_000);
+    }
+}

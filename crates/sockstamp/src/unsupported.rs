@@ -1,0 +1,54 @@
+//! The same API where the kernel gives no such stamps.
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::BorrowedFd;
+
+use crate::{Received, TcpInfo};
+
+/// Would keep the kernel stamping arrivals; here it cannot be made.
+#[derive(Debug)]
+pub struct Primer {
+    _never: std::convert::Infallible,
+}
+
+impl Primer {
+    /// Says that stamps are not available.
+    ///
+    /// # Errors
+    /// Always [`io::ErrorKind::Unsupported`].
+    pub fn new() -> io::Result<Self> {
+        Err(not_here())
+    }
+}
+
+/// Says that stamps are not available.
+///
+/// # Errors
+/// Always [`io::ErrorKind::Unsupported`].
+pub fn enable_receive_stamps(_fd: BorrowedFd<'_>) -> io::Result<()> {
+    Err(not_here())
+}
+
+/// Says that stamped reads are not available; read the socket the ordinary way.
+///
+/// # Errors
+/// Always [`io::ErrorKind::Unsupported`].
+pub fn receive(_fd: BorrowedFd<'_>, _buffer: &mut [MaybeUninit<u8>]) -> io::Result<Received> {
+    Err(not_here())
+}
+
+/// Says that TCP facts are not available.
+///
+/// # Errors
+/// Always [`io::ErrorKind::Unsupported`].
+pub fn tcp_info(_fd: BorrowedFd<'_>) -> io::Result<TcpInfo> {
+    Err(not_here())
+}
+
+fn not_here() -> io::Error {
+    io::Error::new(
+        io::ErrorKind::Unsupported,
+        "kernel stamps and TCP facts are not available on this system, only on 64-bit Linux",
+    )
+}
