@@ -139,29 +139,35 @@ pub(super) async fn verdict(
         samples::trace_id(n),
         samples::client_span_id()
     );
-    let began = Instant::now();
-    loop {
-        let answer = get(address, &path).await;
-        if answer.status == StatusCode::OK {
-            let verdict: VerdictJson = serde_json::from_slice(&answer.body).unwrap();
-            if is_it(&verdict) {
-                return verdict;
-            }
-        }
-        assert!(began.elapsed() < PATIENCE, "no such verdict: {answer:?}");
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    let parse = |answer: &Answer| -> Option<VerdictJson> {
+        (answer.status == StatusCode::OK).then(|| serde_json::from_slice(&answer.body).unwrap())
+    };
+    let answer = wait_for(address, &path, |answer| {
+        parse(answer).is_some_and(|v| is_it(&v))
+    })
+    .await;
+    parse(&answer).unwrap()
 }
 
 /// Waits until the metrics are as `are_they` says.
 pub(super) async fn wait_for_metrics(collector: &Running, are_they: impl Fn(&str) -> bool) {
+    let is_it = |answer: &Answer| are_they(&answer.text());
+    wait_for(collector.addresses.http, "/metrics", is_it).await;
+}
+
+/// Asks for `path` until the answer is as `is_it` says, and gives that.
+pub(super) async fn wait_for(
+    address: SocketAddr,
+    path: &str,
+    is_it: impl Fn(&Answer) -> bool,
+) -> Answer {
     let began = Instant::now();
     loop {
-        let text = get(collector.addresses.http, "/metrics").await.text();
-        if are_they(&text) {
-            return;
+        let answer = get(address, path).await;
+        if is_it(&answer) {
+            return answer;
         }
-        assert!(began.elapsed() < PATIENCE, "no such metrics: {text}");
+        assert!(began.elapsed() < PATIENCE, "no such answer: {answer:?}");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
