@@ -69,6 +69,9 @@ pub struct ThreadWatch {
     pub activities: Vec<ActivityCount>,
     /// What the last sample before the pick-up saw.
     pub last: Option<Activity>,
+    /// Whether the thread ran between that sample and the first one after the pick-up; `None`
+    /// when no sample could be taken after it.
+    pub woke_at_pick_up: Option<bool>,
 }
 
 /// How often an activity was seen.

@@ -1,5 +1,7 @@
 //! The client's span cut into rows that add up to it exactly.
 
+pub(crate) mod build;
+
 use std::fmt;
 
 use crate::clock::Interval;
@@ -99,8 +101,14 @@ pub enum Explanation {
 pub struct Row {
     /// Which part.
     pub segment: Segment,
-    /// How long it lasted. Its lower bound is what the ledger counts.
+    /// Which exchange under the client span it belongs to, counted from 0; `None` for the parts
+    /// that belong to the span as a whole.
+    pub exchange: Option<usize>,
+    /// How long it lasted.
     pub within: Interval,
+    /// What the ledger counts for it, in nanoseconds: what is proven, which is the lower bound;
+    /// in the last row, the rest.
+    pub counted_ns: i64,
     /// Whether it is accounted for.
     pub explanation: Explanation,
 }
@@ -130,8 +138,9 @@ impl TotalFrom {
 
 /// A client's span split into rows.
 ///
-/// The lower bounds of all rows but the last, which is [`Segment::Unexplained`], are what is
-/// proven; the last row is the rest. So `sum of within.lo() == total_ns`, always.
+/// Each row counts what is proven of it; the last, [`Segment::Unexplained`], is the rest. So the
+/// sum of all `counted_ns` is `total_ns`, always. A negative rest means that the rows are longer
+/// than their total, which the verdict reports as a fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ledger {
     /// What is split, in nanoseconds.
@@ -149,6 +158,6 @@ impl Ledger {
         self.rows
             .iter()
             .filter(|row| row.explanation == Explanation::Unexplained)
-            .fold(0, |sum, row| sum.saturating_add(row.within.lo()))
+            .fold(0, |sum, row| sum.saturating_add(row.counted_ns))
     }
 }

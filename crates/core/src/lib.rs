@@ -12,14 +12,21 @@
 #![forbid(unsafe_code)]
 
 pub mod audit;
+mod bars;
+pub mod cause;
 pub mod clock;
+pub mod clock_consensus;
+mod contradiction;
 pub mod endpoint;
 pub mod exchange;
 pub mod exchange_attributes;
 pub mod ids;
 pub mod ledger;
 pub mod milestone;
+pub mod peer_offset;
 pub mod policy;
+mod quality;
 pub mod reported_span;
 pub mod verdict;
 pub mod verdict_json;
+mod wire_path;

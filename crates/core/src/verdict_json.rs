@@ -82,7 +82,9 @@ pub struct Bounds {
 pub struct SegmentJson {
     /// Name of the segment.
     pub name: &'static str,
-    /// Lower bound, the part that is proven.
+    /// What the ledger counts; the rows add up to `total_seconds`.
+    pub seconds: f64,
+    /// Lower bound.
     pub lo_seconds: f64,
     /// Upper bound.
     pub hi_seconds: f64,
@@ -220,6 +222,7 @@ impl From<&Row> for SegmentJson {
     fn from(row: &Row) -> Self {
         Self {
             name: Segment::name(row.segment),
+            seconds: seconds(row.counted_ns),
             lo_seconds: seconds(row.within.lo()),
             hi_seconds: seconds(row.within.hi()),
             explanation: match row.explanation {
