@@ -1,0 +1,300 @@
+//! Samples of a process, kept until it is certain that bytes lay unread when they were taken.
+//!
+//! A sample counts only once a later look-up has seen the bytes still unread:
+//! what a thread does after it has read is no evidence of why it had not.
+
+use std::collections::VecDeque;
+
+use skewtap_core::endpoint::{Activity, ActivityCount, ProcessWatch, ThreadWatch};
+
+/// Rounds kept without being confirmed; look-ups come more often than rounds unless the
+/// watcher is short of CPU time.
+const MOST_PENDING: usize = 16;
+
+/// Threads told apart.
+const MOST_THREADS: usize = 64;
+
+/// Activities told apart of one thread.
+const MOST_ACTIVITIES: usize = 16;
+
+/// Limits kept.
+const MOST_LIMITS: usize = 8;
+
+/// One look at every thread.
+#[derive(Clone, Debug)]
+pub(crate) struct Round {
+    /// `CLOCK_REALTIME` when the last thread had been looked at, in nanoseconds.
+    pub(crate) ended_ns: i64,
+    /// What was seen.
+    pub(crate) threads: Vec<SeenThread>,
+}
+
+/// What one look at a thread saw.
+#[derive(Clone, Debug)]
+pub(crate) struct SeenThread {
+    pub(crate) tid: i32,
+    pub(crate) name: String,
+    pub(crate) activity: Activity,
+    pub(crate) cpu_ns: Option<i64>,
+    pub(crate) run_queue_ns: Option<i64>,
+}
+
+/// All samples for one watch.
+#[derive(Debug, Default)]
+pub(crate) struct SampleLog {
+    owner: Option<(i32, String)>,
+    missing: Option<String>,
+    limits: Vec<String>,
+    pending: VecDeque<Round>,
+    threads: Vec<ThreadLog>,
+    samples: u32,
+}
+
+#[derive(Debug)]
+struct ThreadLog {
+    tid: i32,
+    name: String,
+    first: Times,
+    last: Times,
+    activities: Vec<ActivityCount>,
+    last_activity: Activity,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Times {
+    cpu_ns: Option<i64>,
+    run_queue_ns: Option<i64>,
+}
+
+impl SampleLog {
+    /// Notes which process holds the socket; the first one noted stands.
+    pub(crate) fn note_owner(&mut self, pid: i32, command: &str) {
+        if self.owner.is_none() {
+            self.owner = Some((pid, command.to_owned()));
+            self.missing = None;
+        }
+    }
+
+    /// Notes why no process was found.
+    pub(crate) fn note_missing(&mut self, why: String) {
+        if self.owner.is_none() {
+            self.missing = Some(why);
+        }
+    }
+
+    /// Notes what could not be seen, each thing once.
+    pub(crate) fn note_limit(&mut self, limit: String) {
+        if self.limits.len() < MOST_LIMITS && !self.limits.contains(&limit) {
+            self.limits.push(limit);
+        }
+    }
+
+    /// Adds a round that is not confirmed yet.
+    pub(crate) fn add(&mut self, round: Round) {
+        if self.pending.len() < MOST_PENDING {
+            self.pending.push_back(round);
+        } else {
+            self.note_limit(
+                "some samples do not count: the watcher had no time to see whether bytes were still unread"
+                    .to_owned(),
+            );
+        }
+    }
+
+    /// Counts the rounds that had ended when a look-up began, at `unread_ns`, that saw bytes unread.
+    pub(crate) fn confirm(&mut self, unread_ns: i64) {
+        while self
+            .pending
+            .front()
+            .is_some_and(|round| round.ended_ns <= unread_ns)
+        {
+            if let Some(round) = self.pending.pop_front() {
+                self.samples = self.samples.saturating_add(1);
+                for seen in round.threads {
+                    self.count(seen);
+                }
+            }
+        }
+    }
+
+    /// What was seen of the process, or why nothing was. Rounds not confirmed are left out.
+    pub(crate) fn finish(&mut self) -> Result<ProcessWatch, Option<String>> {
+        let (pid, command) = self.owner.take().ok_or_else(|| self.missing.take())?;
+        let mut threads: Vec<_> = self.threads.drain(..).map(ThreadLog::finish).collect();
+        threads.sort_by_key(|thread| (thread.tid != pid, thread.tid));
+        Ok(ProcessWatch {
+            pid,
+            command,
+            samples: self.samples,
+            limits: std::mem::take(&mut self.limits),
+            threads,
+        })
+    }
+
+    fn count(&mut self, seen: SeenThread) {
+        let times = Times {
+            cpu_ns: seen.cpu_ns,
+            run_queue_ns: seen.run_queue_ns,
+        };
+        if let Some(thread) = self.threads.iter_mut().find(|t| t.tid == seen.tid) {
+            thread.last = times;
+            thread.last_activity = seen.activity.clone();
+            if !thread.count(seen.activity) {
+                let limit = format!("thread {} did too many different things to list", seen.tid);
+                self.note_limit(limit);
+            }
+        } else if self.threads.len() < MOST_THREADS {
+            self.threads.push(ThreadLog {
+                tid: seen.tid,
+                name: seen.name,
+                first: times,
+                last: times,
+                activities: vec![ActivityCount {
+                    activity: seen.activity.clone(),
+                    samples: 1,
+                }],
+                last_activity: seen.activity,
+            });
+        } else {
+            self.note_limit(format!("only {MOST_THREADS} threads are listed"));
+        }
+    }
+}
+
+impl ThreadLog {
+    /// Counts an activity; false when it or another had to be left out. Waiting for the
+    /// watched socket is never left out, because it speaks against most causes.
+    fn count(&mut self, activity: Activity) -> bool {
+        if let Some(known) = self.activities.iter_mut().find(|a| a.activity == activity) {
+            known.samples = known.samples.saturating_add(1);
+            return true;
+        }
+        let full = self.activities.len() >= MOST_ACTIVITIES;
+        if full {
+            if !matches!(activity, Activity::WaitHere { .. }) {
+                return false;
+            }
+            self.activities.pop();
+        }
+        self.activities.push(ActivityCount {
+            activity,
+            samples: 1,
+        });
+        !full
+    }
+
+    fn finish(mut self) -> ThreadWatch {
+        self.activities
+            .sort_by(|a, b| (b.samples, &a.activity).cmp(&(a.samples, &b.activity)));
+        let between = |first: Option<i64>, last: Option<i64>| Some(last?.saturating_sub(first?));
+        ThreadWatch {
+            tid: self.tid,
+            name: self.name,
+            cpu_ns: between(self.first.cpu_ns, self.last.cpu_ns),
+            run_queue_ns: between(self.first.run_queue_ns, self.last.run_queue_ns),
+            activities: self.activities,
+            last: Some(self.last_activity),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(name: &str) -> Activity {
+        Activity::Call {
+            call: name.to_owned(),
+        }
+    }
+
+    fn round(ended_ns: i64, threads: &[(i32, Activity)]) -> Round {
+        let seen = |(tid, activity): &(i32, Activity)| SeenThread {
+            tid: *tid,
+            name: format!("t{tid}"),
+            activity: activity.clone(),
+            cpu_ns: Some(ended_ns / 2),
+            run_queue_ns: None,
+        };
+        Round {
+            ended_ns,
+            threads: threads.iter().map(seen).collect(),
+        }
+    }
+
+    #[test]
+    fn only_samples_taken_before_bytes_were_last_seen_unread_count() {
+        let mut log = SampleLog::default();
+        log.note_owner(9, "client");
+        log.add(round(10, &[(9, call("a"))]));
+        log.add(round(20, &[(9, call("a"))]));
+        log.add(round(30, &[(9, call("b"))]));
+        log.confirm(20);
+        let watch = log.finish().unwrap();
+        assert_eq!(watch.samples, 2);
+        assert_eq!(watch.threads[0].activities.len(), 1);
+        assert_eq!(watch.threads[0].last, Some(call("a")));
+        assert_eq!(watch.threads[0].cpu_ns, Some(5));
+        assert_eq!(watch.threads[0].run_queue_ns, None);
+    }
+
+    #[test]
+    fn the_main_thread_and_the_commonest_activity_come_first() {
+        let mut log = SampleLog::default();
+        log.note_owner(9, "client");
+        for (ended_ns, name) in [(1, "a"), (2, "b"), (3, "b")] {
+            log.add(round(ended_ns, &[(3, call("c")), (9, call(name))]));
+        }
+        log.confirm(3);
+        let watch = log.finish().unwrap();
+        let tids: Vec<_> = watch.threads.iter().map(|t| t.tid).collect();
+        assert_eq!(tids, [9, 3]);
+        assert_eq!(watch.threads[0].activities[0].activity, call("b"));
+        assert_eq!(watch.threads[0].activities[0].samples, 2);
+    }
+
+    #[test]
+    fn waiting_for_the_socket_is_never_crowded_out() {
+        let mut log = SampleLog::default();
+        log.note_owner(9, "client");
+        let here = Activity::WaitHere {
+            call: "poll".to_owned(),
+        };
+        for number in 0..100 {
+            log.add(round(number, &[(9, call(&number.to_string()))]));
+            log.confirm(number);
+        }
+        log.add(round(100, &[(9, here.clone())]));
+        log.confirm(100);
+        let watch = log.finish().unwrap();
+        let activities = &watch.threads[0].activities;
+        assert_eq!(activities.len(), MOST_ACTIVITIES);
+        assert!(activities.iter().any(|a| a.activity == here));
+        assert_eq!(watch.limits.len(), 1);
+        assert_eq!(watch.samples, 101);
+    }
+
+    #[test]
+    fn everything_that_can_grow_is_capped() {
+        let mut log = SampleLog::default();
+        log.note_owner(9, "client");
+        let many: Vec<_> = (0..500).map(|tid| (tid, call("a"))).collect();
+        for ended_ns in 0..100 {
+            log.add(round(ended_ns, &many));
+            log.note_limit(format!("limit {ended_ns}"));
+        }
+        assert_eq!(log.pending.len(), MOST_PENDING);
+        log.confirm(1_000);
+        let watch = log.finish().unwrap();
+        assert_eq!(watch.threads.len(), MOST_THREADS);
+        assert_eq!(watch.limits.len(), MOST_LIMITS);
+    }
+
+    #[test]
+    fn without_a_process_it_says_why() {
+        let mut log = SampleLog::default();
+        log.note_missing("no process".to_owned());
+        assert_eq!(log.finish(), Err(Some("no process".to_owned())));
+        assert_eq!(SampleLog::default().finish(), Err(None));
+    }
+}
