@@ -7,6 +7,7 @@
 mod interim;
 mod leg;
 mod open_exchange;
+mod watches;
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
@@ -18,6 +19,7 @@ use skewtap_core::exchange::Outcome;
 use skewtap_sockstamp::tcp_info;
 
 use crate::message_log::{Passed, Waiting};
+use crate::metrics::Dropped;
 use crate::moment::{Arrival, Departure, Read};
 use crate::note::Note;
 use crate::worker::Worker;
@@ -25,7 +27,8 @@ use crate::worker::Worker;
 use interim::InterimQueue;
 use leg::{DownLeg, ReadBytes, UpLeg};
 pub(crate) use leg::{ConnectTimes, LegAddresses};
-pub(crate) use open_exchange::{OpenExchange, RequestFacts, UpSide};
+pub(crate) use open_exchange::{OpenExchange, RequestFacts, TcpSpan, UpSide};
+use watches::Watches;
 
 /// Which of the two connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +52,7 @@ pub(crate) struct Journal {
     /// Requests given to the service stack so far.
     served: u64,
     interim: InterimQueue,
+    watches: Watches,
     /// The latest finished exchange, until the client shows another sign of life.
     listening_for: Option<(u64, Departure)>,
     /// The client sent a request before it had the response to the one before.
@@ -70,6 +74,7 @@ impl Journal {
             open: VecDeque::new(),
             served: 0,
             interim: InterimQueue::default(),
+            watches: Watches::default(),
             listening_for: None,
             pipelines: false,
             down_ended: false,
@@ -294,13 +299,18 @@ impl Journal {
             return;
         }
         let Self {
-            up, open, interim, ..
+            up,
+            open,
+            interim,
+            watches,
+            ..
         } = self;
         let (Some(up), Some(exchange)) = (up, open.back_mut()) else {
             return;
         };
         let span = (up.responses.offset(), bytes.len());
         let this_read = ReadBytes::new(up.bounds, read, span, socket);
+        watches.server_answered(exchange, this_read.latest());
         up.responses.feed(
             bytes,
             |offset| this_read.at(offset),
@@ -343,7 +353,14 @@ impl Journal {
     }
 
     fn wrote_up(&mut self, bytes: &[u8], when: Departure) {
-        let (Some(up), Some(exchange)) = (&mut self.up, self.open.back_mut()) else {
+        let Self {
+            up,
+            open,
+            watches,
+            worker,
+            ..
+        } = self;
+        let (Some(up), Some(exchange)) = (up, open.back_mut()) else {
             return;
         };
         if up.requests.between_messages() {
@@ -360,7 +377,10 @@ impl Journal {
                     exchange.ask_began(message);
                 }
                 Passed::Interim { .. } => {}
-                Passed::End { end, last, .. } => exchange.ask_ended(end, last),
+                Passed::End { end, last, .. } => {
+                    exchange.ask_ended(end, last);
+                    watches.server(worker, exchange, end, last);
+                }
             },
         );
     }
@@ -390,6 +410,8 @@ impl Journal {
     fn response_ended(&mut self, end: u64, last: Departure) {
         if let Some(exchange) = self.open.front_mut() {
             exchange.response_ended(end, last);
+            self.watches
+                .client(&self.worker, exchange, (end, last), self.down_ended);
             self.finish_if_over();
         }
     }
@@ -414,22 +436,27 @@ impl Journal {
 
     fn hand_over(&mut self, mut exchange: Box<OpenExchange>) {
         exchange.seal(self.down.tcp);
-        self.worker.metrics.exchange(exchange.outcome);
+        self.worker
+            .metrics
+            .exchange(exchange.outcome.unwrap_or(Outcome::ClientGone));
         self.tell(Note::Finished(exchange));
     }
 
+    /// Takes the client's next sign of life after a response, be it bytes or the end.
     fn heard_from_client(&mut self, at: Arrival) {
         if let Some((id, response)) = self.listening_for.take() {
             // What had come before the response left proves nothing, then or later.
             self.pipelines |= at.latest_ns() < response.before_ns;
             let at = (!self.pipelines).then_some(at);
+            self.watches.heard_from_client(at.filter(|_| !self.down_ended));
             self.tell(Note::Activity { id, at });
         }
     }
 
     fn tell(&self, note: Note) {
-        if !self.worker.notes.send(note) {
-            self.worker.metrics.note_refused();
+        let is_exchange = matches!(note, Note::Finished(_));
+        if !self.worker.notes.send(note) && is_exchange {
+            self.worker.metrics.dropped(Dropped::FinisherFull, 1);
         }
     }
 }

@@ -35,6 +35,7 @@ pub mod config;
 pub mod proxy;
 
 mod admin;
+mod capture_thread;
 mod connection;
 mod downstream;
 mod exchange_error;
@@ -47,6 +48,7 @@ mod message_log;
 mod metrics;
 mod moment;
 mod note;
+mod pending;
 mod relayed_body;
 mod reply_on_error;
 mod service_stack;
@@ -56,6 +58,7 @@ mod stamped_io;
 mod target;
 mod trace_context;
 mod upstream;
+mod wire_join;
 mod worker;
 
 pub use config::Config;

@@ -1,13 +1,18 @@
 //! What the proxy counts of itself, in the form Prometheus reads.
 
 
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
 use prometheus_client::encoding::{EncodeLabelSet, text::encode};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
+use skewtap_capture::live::CaptureStats;
 use skewtap_core::exchange::Outcome;
+use skewtap_host::WatcherCounters;
 
 /// Why a record was not shipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +60,9 @@ pub(crate) struct Metrics {
     open_connections: Gauge,
     connections: Counter,
     scheduling_delay: Histogram,
+    capture: [Counter; 2],
+    watches: [Counter; 3],
+    watching_cpu: Counter<f64, AtomicU64>,
 }
 
 /// Counts one open connection for as long as it lives.
@@ -88,6 +96,9 @@ impl Metrics {
             connections: Counter::default(),
             // 10 µs to 5 s.
             scheduling_delay: Histogram::new(exponential_buckets(1e-5, 2.0, 20)),
+            capture: Default::default(),
+            watches: Default::default(),
+            watching_cpu: Counter::default(),
         };
         metrics.register();
         metrics
@@ -131,6 +142,37 @@ impl Metrics {
             Unit::Seconds,
             self.scheduling_delay.clone(),
         );
+        let [received, dropped] = self.capture.clone();
+        registry.register("capture_packets", "Packets captured", received);
+        registry.register("capture_drops", "Packets lost to the capture", dropped);
+        let [watched, refused, polls] = self.watches.clone();
+        registry.register("watches", "Watches over receive queues", watched);
+        registry.register("watches_refused", "Watches refused, too many ran", refused);
+        registry.register("queue_lookups", "Look-ups of receive queues", polls);
+        registry.register_with_unit(
+            "watching_cpu",
+            "CPU time of watching queues and processes",
+            Unit::Seconds,
+            self.watching_cpu.clone(),
+        );
+    }
+
+    /// Takes over what the capture has counted.
+    pub(crate) fn capture(&self, stats: CaptureStats) {
+        let dropped = stats.dropped.saturating_add(stats.dropped_by_interface);
+        for (counter, value) in self.capture.iter().zip([stats.received, dropped]) {
+            counter.inner().store(value, Relaxed);
+        }
+    }
+
+    /// Takes over what the watcher has counted.
+    pub(crate) fn watcher(&self, counts: WatcherCounters) {
+        let values = [counts.watched, counts.refused, counts.polls];
+        for (counter, value) in self.watches.iter().zip(values) {
+            counter.inner().store(value, Relaxed);
+        }
+        let cpu_ns = counts.watcher_cpu_ns.saturating_add(counts.sampler_cpu_ns);
+        self.watching_cpu.inner().store(seconds(cpu_ns).to_bits(), Relaxed);
     }
 
     /// The text of `/metrics`.

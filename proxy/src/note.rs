@@ -10,6 +10,11 @@ use crate::moment::Arrival;
 pub(crate) enum Note {
     /// The exchange is over; all its stamps on the proxy's own sockets are there.
     Finished(Box<OpenExchange>),
+    /// A watch over one of the exchange's endpoints has ended; its result is in the exchange.
+    Watched {
+        /// Which exchange.
+        id: u64,
+    },
     /// The first byte or the end of stream from the client after the response; `None` if there
     /// will be no such sign.
     Activity {

@@ -6,10 +6,13 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
 use skewtap_core::exchange::{SourceState, Sources};
+use skewtap_host::{Watcher, WatcherSettings};
 use skewtap_sockstamp::Primer;
 use tokio::sync::{Semaphore, oneshot};
 use tokio_util::sync::CancellationToken;
 
+use crate::admin::Observed;
+use crate::capture_thread::CaptureThread;
 use crate::config::{Config, ConfigError};
 use crate::listen::listen;
 use crate::metrics::Metrics;
@@ -75,6 +78,8 @@ pub struct Proxy {
     metrics: Arc<Metrics>,
     sources: Sources,
     exporter: Option<ship::Exporter>,
+    watcher: Option<Arc<Watcher>>,
+    capture: Option<CaptureThread>,
     _primer: Option<Primer>,
 }
 
@@ -99,11 +104,15 @@ impl Proxy {
                 _ => None,
             },
         };
+        let router = Router::new(&config, addresses.traffic);
+        let (capture, capture_state) = start_capture(&config, &router, addresses.traffic.port());
+        let watcher = config.queues.then(|| Arc::new(Watcher::start(watching(&config))));
+        let watched = watcher.as_ref().map(|watcher| watcher.availability().clone());
         let sources = Sources {
             kernel_stamps: state_of(&primer),
-            capture: SourceState::Off,
-            queues: SourceState::Off,
-            processes: SourceState::Off,
+            capture: capture_state,
+            queues: watched.as_ref().map_or(SourceState::Off, |state| state.queues.clone()),
+            processes: watched.map_or(SourceState::Off, |state| state.processes),
         };
         let exporter = config.otlp.as_ref().map(ship::Exporter::new).transpose()?;
         Ok(Self {
@@ -114,6 +123,8 @@ impl Proxy {
             metrics: Arc::new(Metrics::new()),
             sources,
             exporter,
+            watcher,
+            capture,
             _primer: primer.ok(),
         })
     }
@@ -140,17 +151,16 @@ impl Proxy {
         let _stop_on_every_way_out = stop.clone().drop_guard();
         let (notes, notes_out) = Notes::new(NOTES_ROOM);
         let (records, shipping) = ship::start(&self.config, self.exporter, &self.metrics);
-        let finishing = tokio::spawn(finisher::run(
-            finisher::Setup {
-                config: Arc::clone(&self.config),
-                metrics: Arc::clone(&self.metrics),
-                sources: self.sources,
-            },
-            notes_out,
-            records,
-        ));
+        let packets = self.capture.as_ref().map(CaptureThread::seen);
+        let setup = finisher::Setup::new(&self.config, self.sources, packets.clone());
+        let finishing = tokio::spawn(finisher::run(setup, notes_out, records));
         if let Some(listener) = self.admin {
-            tokio::spawn(admin::serve(listener, Arc::clone(&self.metrics), stop.clone()));
+            let observed = Observed {
+                metrics: Arc::clone(&self.metrics),
+                packets: packets.clone(),
+                watcher: self.watcher.clone(),
+            };
+            tokio::spawn(admin::serve(listener, observed, stop.clone()));
         }
         let mut workers = Vec::new();
         let permits = Arc::new(Semaphore::new(self.config.max_connections));
@@ -161,6 +171,8 @@ impl Proxy {
                 router: Router::new(&self.config, self.addresses.traffic),
                 metrics: Arc::clone(&self.metrics),
                 notes: notes.clone(),
+                watcher: self.watcher.clone(),
+                packets: packets.clone(),
                 listener: self.traffic.try_clone().map_err(ServeError::Worker)?,
                 permits: Arc::clone(&permits),
                 stop: stop.clone(),
@@ -250,6 +262,35 @@ fn address_of(
         flag,
         source,
     })
+}
+
+/// Opens the capture if it is wanted; what keeps it from working is said once.
+fn start_capture(
+    config: &Config,
+    router: &Router,
+    port: u16,
+) -> (Option<CaptureThread>, SourceState) {
+    if !config.capture {
+        return (None, SourceState::Off);
+    }
+    let mut ports = vec![port];
+    ports.extend(router.upstream_port());
+    match CaptureThread::start(&ports) {
+        Ok(capture) => (Some(capture), SourceState::Used),
+        Err(error) => {
+            tracing::warn!(error = %error, "packets are not captured, going on without");
+            (None, SourceState::Unavailable(error.to_string()))
+        }
+    }
+}
+
+fn watching(config: &Config) -> WatcherSettings {
+    WatcherSettings {
+        queues: config.queues,
+        processes: config.processes,
+        longest_watch: config.longest_watch,
+        ..WatcherSettings::default()
+    }
 }
 
 fn state_of(primer: &io::Result<Primer>) -> SourceState {

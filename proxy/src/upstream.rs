@@ -106,6 +106,9 @@ async fn interim_responses_first(connection: &Connection) {
 async fn dial(connection: &Connection, target: &Target) -> Result<(), ExchangeError> {
     let worker = &connection.worker;
     let allowed = worker.config.connect_timeout;
+    if let Some(packets) = &worker.packets {
+        packets.add_port(target.port);
+    }
     let connecting = async {
         let addresses = resolve(target).await?;
         connect_to_one(addresses, |address| worker.router.is_own(address)).await

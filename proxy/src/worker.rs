@@ -5,6 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use skewtap_host::Watcher;
 use skewtap_sockstamp::realtime_ns;
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, LocalOptions};
@@ -12,6 +13,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::capture_thread::SeenPackets;
 use crate::config::Config;
 use crate::downstream;
 use crate::journal::LegAddresses;
@@ -36,6 +38,10 @@ pub(crate) struct Worker {
     pub(crate) router: Router,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) notes: Notes,
+    /// `None` when no endpoint is watched.
+    pub(crate) watcher: Option<Arc<Watcher>>,
+    /// `None` when no packet is captured.
+    pub(crate) packets: Option<SeenPackets>,
     pub(crate) scratch: Scratch,
     next_id: Cell<u64>,
 }
@@ -56,6 +62,8 @@ pub(crate) struct Seed {
     pub(crate) router: Router,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) notes: Notes,
+    pub(crate) watcher: Option<Arc<Watcher>>,
+    pub(crate) packets: Option<SeenPackets>,
     pub(crate) listener: std::net::TcpListener,
     pub(crate) permits: Arc<Semaphore>,
     pub(crate) stop: CancellationToken,
@@ -81,6 +89,8 @@ async fn accept_until_stopped(seed: Seed) -> std::io::Result<()> {
         router: seed.router,
         metrics: seed.metrics,
         notes: seed.notes,
+        watcher: seed.watcher,
+        packets: seed.packets,
         scratch: Rc::new(RefCell::new(vec![0; SCRATCH_BYTES].into_boxed_slice())),
         next_id: Cell::new(seed.number.wrapping_mul(IDS_EACH)),
     });

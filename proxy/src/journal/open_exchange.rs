@@ -1,7 +1,10 @@
 //! One exchange while it is open, and the raw stamps it leaves behind.
 
+use std::sync::{Arc, OnceLock};
+
 use http::{Method, Uri, Version};
 use skewtap_core::exchange::Outcome;
+use skewtap_host::WatchResult;
 use skewtap_sockstamp::{TcpInfo, monotonic_ns, realtime_ns};
 
 use super::leg::{ConnectTimes, DownLeg, LegAddresses};
@@ -18,6 +21,9 @@ pub(crate) struct RequestFacts {
     /// Host and port asked for, where the request names them.
     pub(crate) authority: Option<http::HeaderValue>,
 }
+
+/// Where the result of a watch is put when it is over.
+pub(crate) type WatchSlot = Arc<OnceLock<WatchResult>>;
 
 /// Counters of a connection at the start and at the end of an exchange.
 #[derive(Clone, Copy, Debug, Default)]
@@ -44,6 +50,10 @@ pub(crate) struct OpenExchange {
     pub(crate) sent_continue: Option<Message<Departure>>,
     pub(crate) response: Option<Message<Departure>>,
     pub(crate) up: Option<UpSide>,
+    /// What watching the client found, once it is over; `None` if the client was not watched.
+    pub(crate) client_watch: Option<WatchSlot>,
+    /// The same of the server.
+    pub(crate) server_watch: Option<WatchSlot>,
     /// `CLOCK_REALTIME` minus `CLOCK_MONOTONIC` at the start, then how far it moved.
     pub(crate) clock_step_ns: i64,
     clock_difference_ns: i64,
@@ -110,6 +120,8 @@ impl OpenExchange {
             sent_continue: None,
             response: None,
             up: None,
+            client_watch: None,
+            server_watch: None,
             clock_step_ns: 0,
             clock_difference_ns: clock_difference_ns(),
         }
