@@ -6,7 +6,7 @@ use crate::clock::{ClientClock, ClockOffset, Interval, ProxyClock, ServerClock};
 use crate::contradiction;
 use crate::exchange::{ExchangeRecord, Outcome};
 use crate::ledger::build::{self, Offsets};
-use crate::ledger::{Explanation, Ledger, Segment};
+use crate::ledger::{Explanation, Ledger};
 use crate::peer_offset::{client_offset, server_offset};
 use crate::policy::Policy;
 use crate::quality;
@@ -120,9 +120,8 @@ fn explain(ledger: &mut Ledger, observed: &Observed, policy: &Policy) -> Vec<Fin
         if !row.segment.is_gap() || !long {
             continue;
         }
-        let finding = exchanges
-            .peek()
-            .and_then(|exchange| cause::of_row(row, exchange, policy));
+        let exchange = row.exchange.and_then(|at| observed.exchanges.get(at));
+        let finding = exchange.and_then(|exchange| cause::of_row(row, exchange, policy));
         row.explanation = match finding {
             Some(finding) => {
                 let cause = finding.cause;

@@ -94,7 +94,8 @@ impl Consensus {
                     .saturating_sub(c.at_ns)
                     .saturating_abs()
                     .saturating_add(c.half_ns);
-                c.bounds.widened(away / 1_000_000 * self.drift_ppm)
+                c.bounds
+                    .widened(away.saturating_add(999_999) / 1_000_000 * self.drift_ppm)
             })
             .collect()
     }

@@ -134,7 +134,7 @@ pub fn write(record: &ExchangeRecord) -> ExchangeSpan {
     }
 }
 
-/// Reads a span written by [`write`]; attributes it does not know are passed over.
+/// Reads a span written by [`write()`]; attributes it does not know are passed over.
 ///
 /// # Errors
 /// [`ReadError`] names the first attribute that is missing or malformed.

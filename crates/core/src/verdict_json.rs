@@ -3,7 +3,9 @@
 //! Times are in seconds, as numbers; what is unknown is null. Every field that
 //! is a measurement with bounds is an object with `lo_seconds` and `hi_seconds`.
 
-use serde::Serialize;
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
 
 use crate::clock::Interval;
 use crate::exchange::SourceState;
@@ -11,7 +13,7 @@ use crate::ledger::{Explanation, Row, Segment};
 use crate::verdict::{Bar, Finding, Verdict};
 
 /// A verdict in the form of JSON.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct VerdictJson {
     /// The trace.
     pub trace_id: String,
@@ -32,7 +34,7 @@ pub struct VerdictJson {
     /// Status of the last exchange.
     pub status: Option<u16>,
     /// How the last exchange ended.
-    pub outcome: &'static str,
+    pub outcome: Cow<'static, str>,
     /// Exchanges under this client span.
     pub exchanges: usize,
     /// First request byte, in nanoseconds since the Unix epoch, as text: it exceeds what a
@@ -53,7 +55,7 @@ pub struct VerdictJson {
     /// What the segments add up to.
     pub total_seconds: Option<f64>,
     /// What that total is: `client-span`, `pick-up` or `wire`.
-    pub total_from: Option<&'static str>,
+    pub total_from: Option<Cow<'static, str>>,
     /// The rows of the ledger.
     pub segments: Vec<SegmentJson>,
     /// The named causes.
@@ -69,7 +71,7 @@ pub struct VerdictJson {
 }
 
 /// A length with bounds.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Bounds {
     /// Lower bound.
     pub lo_seconds: f64,
@@ -78,10 +80,10 @@ pub struct Bounds {
 }
 
 /// A row of the ledger.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SegmentJson {
     /// Name of the segment.
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     /// What the ledger counts; the rows add up to `total_seconds`.
     pub seconds: f64,
     /// Lower bound.
@@ -89,44 +91,44 @@ pub struct SegmentJson {
     /// Upper bound.
     pub hi_seconds: f64,
     /// `ordinary`, `unexplained`, or the name of a cause.
-    pub explanation: &'static str,
+    pub explanation: Cow<'static, str>,
 }
 
 /// A named cause.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FindingJson {
     /// Name of the cause.
-    pub cause: &'static str,
+    pub cause: Cow<'static, str>,
     /// The segment it explains.
-    pub segment: &'static str,
+    pub segment: Cow<'static, str>,
     /// Lower bound of the time it explains.
     pub lo_seconds: f64,
     /// Upper bound of the time it explains.
     pub hi_seconds: f64,
     /// `possible`, `likely` or `observed`.
-    pub confidence: &'static str,
+    pub confidence: Cow<'static, str>,
     /// What was observed.
     pub evidence: Vec<StatementJson>,
     /// What would speak against it.
-    pub refuted_by: &'static str,
+    pub refuted_by: Cow<'static, str>,
 }
 
 /// An observation or a contradiction in words.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StatementJson {
     /// What kind it is.
-    pub kind: &'static str,
+    pub kind: Cow<'static, str>,
     /// The words.
     pub statement: String,
 }
 
 /// What a verdict rests on.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct QualityJson {
     /// State of each source: `used`, `off`, or why it was not available.
     pub sources: Option<SourcesJson>,
     /// What is not there and would have sharpened the verdict.
-    pub missing: Vec<&'static str>,
+    pub missing: Vec<Cow<'static, str>>,
     /// How far the client's clock is ahead of the proxy's.
     pub client_clock_offset: Option<Bounds>,
     /// How far the server's clock is ahead of the proxy's.
@@ -136,7 +138,7 @@ pub struct QualityJson {
 }
 
 /// State of each source of stamps.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SourcesJson {
     /// Kernel receive stamps.
     pub kernel_stamps: String,
@@ -149,10 +151,10 @@ pub struct SourcesJson {
 }
 
 /// A bar to draw, in seconds after the first request byte.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BarJson {
     /// `client`, `wire` or `server`.
-    pub lane: &'static str,
+    pub lane: Cow<'static, str>,
     /// What it is.
     pub name: String,
     /// Its earliest start.
@@ -179,7 +181,7 @@ impl From<&Verdict> for VerdictJson {
             route: verdict.route.clone(),
             authority: verdict.authority.clone(),
             status: verdict.status,
-            outcome: verdict.outcome.name(),
+            outcome: verdict.outcome.name().into(),
             exchanges: verdict.exchanges,
             started_unix_nano: verdict.started_ns.map(|ns| ns.to_string()),
             client_seconds: client_span.map(|span| seconds(span.lo())),
@@ -189,7 +191,7 @@ impl From<&Verdict> for VerdictJson {
             gap_seconds: verdict.gap_ns().map(seconds),
             unexplained_seconds: ledger.map(|ledger| seconds(ledger.unexplained_ns())),
             total_seconds: ledger.map(|ledger| seconds(ledger.total_ns)),
-            total_from: ledger.map(|ledger| ledger.total_from.name()),
+            total_from: ledger.map(|ledger| ledger.total_from.name().into()),
             segments: ledger
                 .map(|ledger| ledger.rows.iter().map(SegmentJson::from).collect())
                 .unwrap_or_default(),
@@ -198,7 +200,7 @@ impl From<&Verdict> for VerdictJson {
                 .faults
                 .iter()
                 .map(|f| StatementJson {
-                    kind: f.kind,
+                    kind: f.kind.into(),
                     statement: f.statement.clone(),
                 })
                 .collect(),
@@ -221,14 +223,14 @@ impl From<Interval> for Bounds {
 impl From<&Row> for SegmentJson {
     fn from(row: &Row) -> Self {
         Self {
-            name: Segment::name(row.segment),
+            name: Segment::name(row.segment).into(),
             seconds: seconds(row.counted_ns),
             lo_seconds: seconds(row.within.lo()),
             hi_seconds: seconds(row.within.hi()),
             explanation: match row.explanation {
-                Explanation::Ordinary => "ordinary",
-                Explanation::Unexplained => "unexplained",
-                Explanation::Cause(cause) => cause,
+                Explanation::Ordinary => "ordinary".into(),
+                Explanation::Unexplained => "unexplained".into(),
+                Explanation::Cause(cause) => cause.into(),
             },
         }
     }
@@ -237,20 +239,20 @@ impl From<&Row> for SegmentJson {
 impl From<&Finding> for FindingJson {
     fn from(finding: &Finding) -> Self {
         Self {
-            cause: finding.cause,
-            segment: finding.segment.name(),
+            cause: finding.cause.into(),
+            segment: finding.segment.name().into(),
             lo_seconds: seconds(finding.within.lo()),
             hi_seconds: seconds(finding.within.hi()),
-            confidence: finding.confidence.name(),
+            confidence: finding.confidence.name().into(),
             evidence: finding
                 .evidence
                 .iter()
                 .map(|e| StatementJson {
-                    kind: e.kind,
+                    kind: e.kind.into(),
                     statement: e.statement.clone(),
                 })
                 .collect(),
-            refuted_by: finding.refuted_by,
+            refuted_by: finding.refuted_by.into(),
         }
     }
 }
@@ -265,7 +267,7 @@ impl From<&Verdict> for QualityJson {
                 queues: source_state(&sources.queues),
                 processes: source_state(&sources.processes),
             }),
-            missing: quality.missing.clone(),
+            missing: quality.missing.iter().map(|what| (*what).into()).collect(),
             client_clock_offset: quality.client_clock.map(|offset| offset.bounds().into()),
             server_clock_offset: quality.server_clock.map(|offset| offset.bounds().into()),
             notes: quality.notes.clone(),
@@ -276,7 +278,7 @@ impl From<&Verdict> for QualityJson {
 impl From<&Bar> for BarJson {
     fn from(bar: &Bar) -> Self {
         Self {
-            lane: bar.lane.name(),
+            lane: bar.lane.name().into(),
             name: bar.name.clone(),
             start_lo_seconds: seconds(bar.start.lo()),
             start_hi_seconds: seconds(bar.start.hi()),

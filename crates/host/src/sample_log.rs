@@ -194,6 +194,7 @@ impl ThreadLog {
             run_queue_ns: between(self.first.run_queue_ns, self.last.run_queue_ns),
             activities: self.activities,
             last: Some(self.last_activity),
+            woke_at_pick_up: None,
         }
     }
 }

@@ -27,12 +27,14 @@ pub(crate) fn build(observed: &Observed, paths: &[WirePath], offsets: &Offsets) 
     rows.push(Segment::ClientBeforeSend, outside.map(|o| o.before));
     let mut earlier: Option<&WirePath> = None;
     for (at, path) in paths.iter().enumerate() {
+        rows.exchange = None;
         if let Some(earlier) = earlier {
             rows.push(
                 Segment::BetweenExchanges,
                 between(earlier.end(), path.request_first),
             );
         }
+        rows.exchange = Some(at);
         let server = observed.servers.get(at);
         let offset = offsets.servers.get(at).copied().flatten();
         exchange_rows(&mut rows, path, server, offset);
@@ -227,10 +229,13 @@ impl Rows {
     fn push(&mut self, segment: Segment, within: Option<Interval>) {
         if let Some(within) = within {
             let explanation = Explanation::Ordinary;
+            let exchange = self.exchange;
+            let counted_ns = within.lo();
             self.rows.push(Row {
                 segment,
+                exchange,
                 within,
-                counted_ns: within.lo(),
+                counted_ns,
                 explanation,
             });
         }

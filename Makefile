@@ -1,0 +1,68 @@
+# `make` says what there is. Everything is built below target/, and nothing is installed for good
+# but the Debian packages that lab/install.sh names as it installs them.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.PHONY: help demo test bench lint screenshots native lab
+
+export CARGO_TARGET_DIR := $(CURDIR)/target
+CARGO_DENY_VERSION := 0.20.2
+CARGO_DENY := target/tools/bin/cargo-deny
+NOT_RUN := $(CARGO_TARGET_DIR)/not-run.txt
+WITHOUT_LIBPCAP := $(CARGO_TARGET_DIR)/crates-without-libpcap.txt
+
+help:
+	@echo 'make demo         build skewtap and let it find planted gaps between real programs'
+	@echo 'make test         all tests, with the real libcurl that sleeps blind'
+	@echo 'make bench        benchmarks'
+	@echo 'make lint         formatting, clippy, docs, dependency walls and licences, shell scripts'
+	@echo 'make screenshots  take the pictures in docs/ anew from the real pages'
+
+demo: native
+	cargo build --release --locked --package skewtap-cli
+	target/release/skewtap demo
+
+# A test that lacks a privilege writes its name, and what it needs, to the file that
+# SKEWTAP_NOT_RUN names. The list closes the run, so that nothing is left out in silence.
+test: export SKEWTAP_NOT_RUN := $(NOT_RUN)
+test: native lab
+	rm -f $(NOT_RUN)
+	lab/cargo.sh test --release --locked
+	cargo test --workspace --locked
+	cargo tree --package skewtap-cli --no-default-features --edges normal --prefix none >$(WITHOUT_LIBPCAP)
+	! grep '^pcap v' $(WITHOUT_LIBPCAP)
+	cargo build --package skewtap-cli --no-default-features --locked
+	cargo test --package skewtap-capture --no-default-features --locked
+	@if [[ -s $(NOT_RUN) ]]; then sort --unique $(NOT_RUN) | sed 's/^/not run: /'; fi
+
+bench: native
+	cargo bench --workspace --locked
+
+lint: native $(CARGO_DENY)
+	lab/install.sh shellcheck
+	shellcheck .ci/run lab/*.sh
+	cargo fmt --all --check
+	lab/cargo.sh fmt --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+	cargo clippy --workspace --all-targets --no-default-features --locked -- -D warnings
+	lab/cargo.sh clippy --release --all-targets --locked -- -D warnings
+	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --locked
+	$(CARGO_DENY) check --allow unused-wrapper bans licenses sources
+
+screenshots: native
+	lab/install.sh chromium curl fonts-dejavu-core
+	cargo build --release --locked --package skewtap-cli
+	lab/screenshots.sh
+
+# What the build needs besides Rust.
+native:
+	@lab/install.sh gcc make pkg-config libpcap-dev
+
+# The lab's programs, in target/lab/bin.
+lab: native
+	lab/build.sh
+
+$(CARGO_DENY):
+	cargo install --locked --debug --root target/tools --target-dir target/tools/build cargo-deny@$(CARGO_DENY_VERSION)
+	rm -rf target/tools/build

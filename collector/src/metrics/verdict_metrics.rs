@@ -1,0 +1,237 @@
+//! What the verdicts say, by who called whom.
+
+use std::collections::HashSet;
+use std::sync::{Mutex, PoisonError};
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::{Family, MetricConstructor};
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::{Registry, Unit};
+use skewtap_core::verdict::Verdict;
+
+use crate::matcher::MatchKind;
+use crate::store::verdict_row::Written;
+
+/// What stands for every edge beyond the cap.
+const OVERFLOW: &str = "other";
+
+/// What stands for a service or a route that nothing names.
+const UNKNOWN: &str = "unknown";
+
+/// Upper bounds of the buckets, in seconds: from what a healthy exchange loses to a time-out.
+const BUCKETS: [f64; 14] = [
+    0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0,
+];
+
+/// Who called whom, for what.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Edge {
+    client_service: String,
+    server_service: String,
+    route: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct SegmentOfEdge {
+    segment: &'static str,
+    client_service: String,
+    server_service: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct FlaggedLabel {
+    flagged: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct CauseLabel {
+    cause: &'static str,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct KindLabel {
+    kind: &'static str,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OutcomeLabel {
+    outcome: &'static str,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct InBuckets;
+
+impl MetricConstructor<Histogram> for InBuckets {
+    fn new_metric(&self) -> Histogram {
+        Histogram::new(BUCKETS)
+    }
+}
+
+/// Metrics of the verdicts. Each client span counts once, by its first verdict.
+#[derive(Debug)]
+pub(crate) struct VerdictMetrics {
+    most_edges: usize,
+    known_edges: Mutex<HashSet<Edge>>,
+    gap: Family<Edge, Histogram, InBuckets>,
+    negative_gaps: Family<Edge, Counter>,
+    unexplained: Family<Edge, Histogram, InBuckets>,
+    segments: Family<SegmentOfEdge, Histogram, InBuckets>,
+    findings: Family<CauseLabel, Counter>,
+    exchanges: Family<FlaggedLabel, Counter>,
+    matches: Family<KindLabel, Counter>,
+    written: Family<OutcomeLabel, Counter>,
+}
+
+impl VerdictMetrics {
+    pub(super) fn new(most_edges: usize) -> Self {
+        Self {
+            most_edges,
+            known_edges: Mutex::new(HashSet::new()),
+            gap: Family::new_with_constructor(InBuckets),
+            negative_gaps: Family::default(),
+            unexplained: Family::new_with_constructor(InBuckets),
+            segments: Family::new_with_constructor(InBuckets),
+            findings: Family::default(),
+            exchanges: Family::default(),
+            matches: Family::default(),
+            written: Family::default(),
+        }
+    }
+
+    /// Counts a verdict that was given to the store.
+    pub(crate) fn count(&self, verdict: &Verdict, kind: MatchKind, written: Written) {
+        let outcome = match written {
+            Written::New => "new",
+            Written::Revised => "revised",
+            Written::Kept => "kept",
+        };
+        self.written.get_or_create(&OutcomeLabel { outcome }).inc();
+        if written != Written::New {
+            return;
+        }
+        let flagged = verdict.flagged;
+        self.exchanges
+            .get_or_create(&FlaggedLabel { flagged })
+            .inc();
+        let kind = kind.name();
+        self.matches.get_or_create(&KindLabel { kind }).inc();
+        for finding in &verdict.findings {
+            let cause = finding.cause;
+            self.findings.get_or_create(&CauseLabel { cause }).inc();
+        }
+        self.observe_times(verdict);
+    }
+
+    fn observe_times(&self, verdict: &Verdict) {
+        let edge = self.edge(verdict);
+        match verdict.gap_ns() {
+            // A histogram's sum must not fall, so what is below nought is counted apart.
+            Some(gap) if gap < 0 => {
+                self.negative_gaps.get_or_create(&edge).inc();
+            }
+            Some(gap) => self.gap.get_or_create(&edge).observe(seconds(gap)),
+            None => {}
+        }
+        let Some(ledger) = &verdict.ledger else {
+            return;
+        };
+        let unexplained = ledger.unexplained_ns().max(0);
+        self.unexplained
+            .get_or_create(&edge)
+            .observe(seconds(unexplained));
+        for row in ledger.rows.iter().filter(|row| row.within.lo() >= 0) {
+            let segment = SegmentOfEdge {
+                segment: row.segment.name(),
+                client_service: edge.client_service.clone(),
+                server_service: edge.server_service.clone(),
+            };
+            self.segments
+                .get_or_create(&segment)
+                .observe(seconds(row.within.lo()));
+        }
+    }
+
+    /// The labels of a verdict, or those of the overflow once there are too many.
+    fn edge(&self, verdict: &Verdict) -> Edge {
+        let known = |name: &Option<String>| {
+            name.as_deref()
+                .filter(|name| !name.is_empty())
+                .unwrap_or(UNKNOWN)
+                .to_owned()
+        };
+        let edge = Edge {
+            client_service: known(&verdict.client_service),
+            server_service: known(&verdict.server_service),
+            route: known(&verdict.route),
+        };
+        let mut known_edges = self
+            .known_edges
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if known_edges.contains(&edge) {
+            edge
+        } else if known_edges.len() < self.most_edges {
+            known_edges.insert(edge.clone());
+            edge
+        } else {
+            Edge {
+                client_service: OVERFLOW.to_owned(),
+                server_service: OVERFLOW.to_owned(),
+                route: OVERFLOW.to_owned(),
+            }
+        }
+    }
+
+    pub(super) fn register(&self, registry: &mut Registry) {
+        registry.register_with_unit(
+            "gap",
+            "Client-observed minus server-observed time, where it is not negative",
+            Unit::Seconds,
+            self.gap.clone(),
+        );
+        registry.register(
+            "negative_gaps",
+            "Exchanges of which the server's span is longer than the client's",
+            self.negative_gaps.clone(),
+        );
+        registry.register_with_unit(
+            "unexplained",
+            "Time that nothing explains",
+            Unit::Seconds,
+            self.unexplained.clone(),
+        );
+        registry.register_with_unit(
+            "segment",
+            "Proven length of the parts of an exchange",
+            Unit::Seconds,
+            self.segments.clone(),
+        );
+        registry.register("findings", "Causes found", self.findings.clone());
+        registry.register(
+            "exchanges",
+            "Client spans judged, each counted once",
+            self.exchanges.clone(),
+        );
+        registry.register(
+            "matches",
+            "Client spans judged, by which sides were there",
+            self.matches.clone(),
+        );
+        registry.register(
+            "verdicts",
+            "Verdicts given to the store, by what became of them",
+            self.written.clone(),
+        );
+    }
+}
+
+/// Nanoseconds as seconds.
+fn seconds(ns: i64) -> f64 {
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "a double has more digits than a bucket needs"
+    )]
+    let ns = ns as f64;
+    ns / 1e9
+}

@@ -1,0 +1,198 @@
+//! The way of every batch: log, decode, match, clocks, audit, store.
+//!
+//! One thread, which reads behind the log. Until a client span is settled its batches stay
+//! in the log, so a start simply begins at the log's first batch: what is judged again rests
+//! on no more evidence than what the store has, and changes nothing there.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
+use prost::Message;
+use rusqlite::Connection;
+use skewtap_core::audit::audit;
+use skewtap_core::policy::Policy;
+use skewtap_core::verdict::Verdict;
+
+use crate::arrival_clock::ArrivalClock;
+use crate::matcher::{Match, MatchKind, Matcher};
+use crate::metrics::Metrics;
+use crate::observation_log::{self, LogEnd, LogNews, LoggedBatch};
+use crate::otlp_decode::decode;
+use crate::peer_clocks::PeerClocks;
+use crate::store::verdict_row::VerdictRow;
+use crate::store::writer::{Results, StoreWriter, WriteError};
+
+/// Bytes of batches taken from the log before results are written again.
+const BYTES_PER_ROUND: usize = 8 << 20;
+
+/// The longest pause between two looks at what is due.
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+/// How long to wait after the store refused.
+const RETRY_PAUSE: Duration = Duration::from_secs(1);
+
+/// The thread's state.
+#[derive(Debug)]
+pub(crate) struct Pipeline {
+    /// Reads the log.
+    pub(crate) log: Connection,
+    /// Where the log ends.
+    pub(crate) log_end: Arc<LogEnd>,
+    /// Writes results.
+    pub(crate) writer: StoreWriter,
+    /// Bytes of the log at which the oldest matches are settled early.
+    pub(crate) crowded_log_bytes: u64,
+    /// Holds what is open.
+    pub(crate) matcher: Matcher,
+    /// Knows the peers' clocks.
+    pub(crate) clocks: PeerClocks,
+    /// The thresholds of the audit.
+    pub(crate) policy: Policy,
+    /// Stamps arrivals.
+    pub(crate) clock: ArrivalClock,
+    /// Where everything is counted.
+    pub(crate) metrics: Arc<Metrics>,
+}
+
+impl Pipeline {
+    /// Runs until the log is closed and read to its end.
+    pub(crate) fn run(mut self) {
+        let mut position = 0;
+        let mut needed_from = 0;
+        loop {
+            let batches = self.read_after(position);
+            for batch in batches {
+                position = batch.number;
+                self.match_batch(batch);
+            }
+            let judged = self.judge(position);
+            let now_needed_from = self.matcher.needed_from().unwrap_or(position + 1);
+            if !judged.is_empty() || now_needed_from > needed_from {
+                needed_from = now_needed_from;
+                if self.store(judged, needed_from).is_err() {
+                    break;
+                }
+            }
+            self.publish_sizes();
+            if self.log_end.wait_beyond(position, self.pause()) == LogNews::Closed {
+                break;
+            }
+        }
+    }
+
+    fn read_after(&self, position: i64) -> Vec<LoggedBatch> {
+        observation_log::read_after(&self.log, position, BYTES_PER_ROUND).unwrap_or_else(|error| {
+            tracing::error!(%error, "the observation log cannot be read; trying again");
+            std::thread::sleep(RETRY_PAUSE);
+            Vec::new()
+        })
+    }
+
+    fn match_batch(&mut self, batch: LoggedBatch) {
+        // A batch of before a restart may have been stamped by a clock that was ahead.
+        let received_ns = batch.received_ns.min(self.clock.now_ns());
+        let request = match ExportTraceServiceRequest::decode(batch.body.as_slice()) {
+            Ok(request) => request,
+            Err(error) => {
+                tracing::error!(%error, batch = batch.number, "a logged batch cannot be read");
+                self.metrics.pipeline.unreadable_batches.inc();
+                return;
+            }
+        };
+        let before = self.matcher.counts();
+        for observation in decode(&request).observations {
+            self.matcher.offer(observation, batch.number, received_ns);
+        }
+        self.metrics.pipeline.add(before, self.matcher.counts());
+    }
+
+    fn judge(&mut self, position: i64) -> Vec<Judged> {
+        let before = self.matcher.counts();
+        let mut due = self.matcher.take_due(self.clock.now_ns());
+        if self.writer.log_bytes() > self.crowded_log_bytes
+            && let Some(oldest) = self.matcher.needed_from()
+        {
+            let half_way = oldest + (position - oldest) / 2 + 1;
+            due.extend(self.matcher.give_up_before(half_way));
+        }
+        self.metrics.pipeline.add(before, self.matcher.counts());
+        for due in &due {
+            self.clocks.learn(&due.observed);
+        }
+        due.iter().filter_map(|due| self.audit(due)).collect()
+    }
+
+    fn audit(&self, due: &Match) -> Option<Judged> {
+        let known = self.clocks.known(&due.observed);
+        let verdict = audit(&due.observed, &known, &self.policy)?;
+        let client_start = due.observed.client.as_ref().map(|client| client.start_ns);
+        let else_started_ns = client_start.unwrap_or_else(|| self.clock.now_ns());
+        match VerdictRow::new(&verdict, due.evidence, else_started_ns) {
+            Ok(row) => Some(Judged {
+                verdict,
+                kind: due.kind,
+                row,
+            }),
+            Err(error) => {
+                tracing::error!(%error, trace = %due.key.trace_id, "a verdict is no JSON");
+                None
+            }
+        }
+    }
+
+    /// Writes until the store takes it, or fails when the collector is going down.
+    fn store(&self, judged: Vec<Judged>, log_needed_from: i64) -> Result<(), WriteError> {
+        let (rows, counted): (Vec<_>, Vec<_>) = judged
+            .into_iter()
+            .map(|judged| (judged.row, (judged.verdict, judged.kind)))
+            .unzip();
+        let mut results = Results {
+            rows: rows.into(),
+            log_needed_from,
+            now_ns: self.clock.now_ns(),
+        };
+        let written = loop {
+            match self.writer.write_results(results.clone()) {
+                Ok(written) => break written,
+                Err(error @ WriteError::Closed) => return Err(error),
+                Err(error) => {
+                    self.metrics.pipeline.store_retries.inc();
+                    tracing::warn!(%error, "results wait for the store");
+                    let closed = self.log_end.wait_beyond(i64::MAX, RETRY_PAUSE);
+                    if closed == LogNews::Closed {
+                        return Err(error);
+                    }
+                    results.now_ns = self.clock.now_ns();
+                }
+            }
+        };
+        for ((verdict, kind), written) in counted.iter().zip(written) {
+            self.metrics.verdicts.count(verdict, *kind, written);
+        }
+        Ok(())
+    }
+
+    fn publish_sizes(&self) {
+        let open = i64::try_from(self.matcher.open()).unwrap_or(i64::MAX);
+        self.metrics.pipeline.open.set(open);
+        let log_bytes = i64::try_from(self.writer.log_bytes()).unwrap_or(i64::MAX);
+        self.metrics.pipeline.log_bytes.set(log_bytes);
+    }
+
+    /// How long to wait for more batches before something is due.
+    fn pause(&self) -> Duration {
+        let Some(due_ns) = self.matcher.next_due_ns() else {
+            return LONGEST_PAUSE;
+        };
+        let wait_ns = due_ns.saturating_sub(self.clock.now_ns()).max(0);
+        Duration::from_nanos(wait_ns.unsigned_abs()).min(LONGEST_PAUSE)
+    }
+}
+
+/// A verdict on its way to the store.
+struct Judged {
+    verdict: Verdict,
+    kind: MatchKind,
+    row: VerdictRow,
+}

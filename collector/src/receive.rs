@@ -1,0 +1,80 @@
+//! Taking requests: what both transports do with one, and how each answers.
+
+mod http_answer;
+mod http_body;
+pub(crate) mod otlp_grpc;
+pub(crate) mod otlp_http;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use opentelemetry_proto::tonic::collector::trace::v1::{
+    ExportTracePartialSuccess, ExportTraceServiceRequest,
+};
+
+use crate::arrival_clock::ArrivalClock;
+use crate::metrics::Metrics;
+use crate::otlp_decode;
+use crate::store::writer::{AppendError, StoreWriter};
+
+/// How long a sender is asked to wait before it tries again.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// What a request has to go through before it is acknowledged; clones share it.
+#[derive(Clone, Debug)]
+pub(crate) struct Intake {
+    /// Where batches become durable.
+    pub(crate) writer: StoreWriter,
+    /// Where everything is counted.
+    pub(crate) metrics: Arc<Metrics>,
+    /// What stamps arrivals.
+    pub(crate) clock: ArrivalClock,
+}
+
+impl Intake {
+    /// Takes a request: when this returns `Ok` it is on disk and may be acknowledged with
+    /// what is returned. `body` is the request in protobuf.
+    ///
+    /// # Errors
+    /// [`AppendError`]; the sender may try again.
+    async fn take(
+        &self,
+        transport: &'static str,
+        request: &ExportTraceServiceRequest,
+        body: Bytes,
+    ) -> Result<Option<ExportTracePartialSuccess>, AppendError> {
+        let spans = count_spans(request);
+        let rejected = otlp_decode::check(request);
+        if spans > rejected.total() {
+            let appended = self.writer.append(self.clock.now_ns(), body).await;
+            appended.inspect_err(|error| self.metrics.count_refusal(refusal(error)))?;
+        }
+        self.metrics.count_request(transport, spans, &rejected);
+        if rejected.total() == 0 {
+            return Ok(None);
+        }
+        Ok(Some(ExportTracePartialSuccess {
+            rejected_spans: i64::try_from(rejected.total()).unwrap_or(i64::MAX),
+            error_message: rejected.to_string(),
+        }))
+    }
+}
+
+const fn refusal(error: &AppendError) -> &'static str {
+    match error {
+        AppendError::Busy => "busy",
+        AppendError::LogFull => "log_full",
+        AppendError::Store(_) => "store",
+    }
+}
+
+fn count_spans(request: &ExportTraceServiceRequest) -> u64 {
+    request
+        .resource_spans
+        .iter()
+        .flat_map(|resource| &resource.scope_spans)
+        .fold(0, |sum, scope| {
+            sum + u64::try_from(scope.spans.len()).unwrap_or(u64::MAX)
+        })
+}

@@ -1,0 +1,11 @@
+//! The program as its user meets it: started as a process, judged by what it prints, where it
+//! listens and how it ends.
+
+#[cfg(test)]
+mod it {
+    mod command_line;
+    mod demo_parts;
+    mod otlp_sink;
+    mod program;
+    mod start_up;
+}

@@ -1,0 +1,82 @@
+#!/usr/bin/env bash
+# Installs Debian packages that are missing, and says which.
+set -euo pipefail
+
+usage() {
+    cat <<'TEXT'
+Usage: lab/install.sh PACKAGE...
+
+Installs those of the named Debian or Ubuntu packages that this machine lacks. A package counts as
+present when what it is wanted for is there (a compiler under another name, say). Runs apt-get as
+root, through sudo if need be. Where there is no apt-get it says what to install instead.
+TEXT
+}
+
+main() {
+    case "${1:-}" in
+        '' | -h | --help)
+            usage
+            return
+            ;;
+    esac
+    local package missing=()
+    for package in "$@"; do
+        present "$package" || missing+=("$package")
+    done
+    if ((${#missing[@]} > 0)); then
+        install_packages "${missing[@]}"
+    fi
+}
+
+present() {
+    case "$1" in
+        gcc) has cc ;;
+        chromium) has chromium || has chromium-browser || has google-chrome ;;
+        libpcap-dev) has_header pcap/pcap.h || installed libpcap-dev ;;
+        curl | make | pkg-config | shellcheck) has "$1" ;;
+        *) installed "$1" ;;
+    esac
+}
+
+has() {
+    command -v "$1" >/dev/null
+}
+
+has_header() {
+    has cc && echo "#include <$1>" | cc -E -x c - >/dev/null 2>&1
+}
+
+installed() {
+    has dpkg-query && [[ $(dpkg-query --show --showformat='${db:Status-Status}' "$1" 2>/dev/null) == installed ]]
+}
+
+install_packages() {
+    if ! has apt-get; then
+        fail "this machine lacks: $* (names of Debian packages); install them with its package manager"
+    fi
+    if ((EUID != 0)) && ! has sudo; then
+        fail "there is no sudo here; run as root: apt-get install $*"
+    fi
+    echo "installing missing packages: $*" >&2
+    as_root apt-get update -qq
+    as_root env DEBIAN_FRONTEND=noninteractive \
+        apt-get install --yes --no-install-recommends -qq -o Dpkg::Use-Pty=0 "$@" >&2
+}
+
+as_root() {
+    if ((EUID == 0)); then
+        "$@"
+    elif [[ -t 0 ]]; then
+        sudo "$@"
+    else
+        # Nobody could type a password.
+        sudo --non-interactive "$@"
+    fi
+}
+
+fail() {
+    echo "lab/install.sh: $*" >&2
+    exit 1
+}
+
+main "$@"
