@@ -86,10 +86,22 @@ fn answer(observed: &Observed, request: &Request<Incoming>) -> Response<Full<Byt
         (&Method::GET | &Method::HEAD, "/healthz") => (StatusCode::OK, PLAIN, "ok\n".to_owned()),
         (&Method::GET | &Method::HEAD, "/metrics") => match observed.text() {
             Ok(text) => (StatusCode::OK, OPENMETRICS, text),
-            Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, PLAIN, format!("{error}\n")),
+            Err(error) => (
+                StatusCode::INTERNAL_SERVER_ERROR,
+                PLAIN,
+                format!("{error}\n"),
+            ),
         },
-        _ if known => (StatusCode::METHOD_NOT_ALLOWED, PLAIN, "only GET\n".to_owned()),
-        _ => (StatusCode::NOT_FOUND, PLAIN, "only /healthz and /metrics\n".to_owned()),
+        _ if known => (
+            StatusCode::METHOD_NOT_ALLOWED,
+            PLAIN,
+            "only GET\n".to_owned(),
+        ),
+        _ => (
+            StatusCode::NOT_FOUND,
+            PLAIN,
+            "only /healthz and /metrics\n".to_owned(),
+        ),
     };
     let mut response = Response::new(Full::new(Bytes::from(text)));
     *response.status_mut() = status;

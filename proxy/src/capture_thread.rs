@@ -69,10 +69,10 @@ impl CaptureThread {
 impl Drop for CaptureThread {
     fn drop(&mut self) {
         self.seen.handle.stop();
-        if let Some(thread) = self.thread.take() {
-            if thread.join().is_err() {
-                tracing::error!("the capture's thread panicked");
-            }
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            tracing::error!("the capture's thread panicked");
         }
     }
 }
@@ -128,7 +128,11 @@ impl SeenPackets {
     /// Rises whenever packets may have been lost.
     fn losses(&self) -> (u64, u64, u64) {
         let stats = self.handle.stats();
-        (stats.dropped, stats.dropped_by_interface, stats.filter_changes)
+        (
+            stats.dropped,
+            stats.dropped_by_interface,
+            stats.filter_changes,
+        )
     }
 }
 

@@ -124,17 +124,41 @@ impl Config {
         let ms = Duration::from_millis;
         let s = Duration::from_secs;
         faults.extend(outside("workers", self.workers, 1..=256));
-        faults.extend(outside("max_connections", self.max_connections, 1..=1_000_000));
+        faults.extend(outside(
+            "max_connections",
+            self.max_connections,
+            1..=1_000_000,
+        ));
         faults.extend(outside("backlog", self.backlog, 1..=u16::MAX));
-        faults.extend(outside("max_head_bytes", self.max_head_bytes, 8_192..=65_536));
-        faults.extend(outside("head_timeout", self.head_timeout, ms(100)..=s(3_600)));
-        faults.extend(outside("connect_timeout", self.connect_timeout, ms(100)..=s(600)));
+        faults.extend(outside(
+            "max_head_bytes",
+            self.max_head_bytes,
+            8_192..=65_536,
+        ));
+        faults.extend(outside(
+            "head_timeout",
+            self.head_timeout,
+            ms(100)..=s(3_600),
+        ));
+        faults.extend(outside(
+            "connect_timeout",
+            self.connect_timeout,
+            ms(100)..=s(600),
+        ));
         faults.extend(outside("drain_timeout", self.drain_timeout, s(0)..=s(600)));
-        faults.extend(outside("longest_watch", self.longest_watch, ms(10)..=s(600)));
+        faults.extend(outside(
+            "longest_watch",
+            self.longest_watch,
+            ms(10)..=s(600),
+        ));
         faults.extend(outside("activity_wait", self.activity_wait, s(0)..=s(60)));
         faults.extend(outside("packet_grace", self.packet_grace, s(0)..=s(10)));
         faults.extend(outside("ship_queue", self.ship_queue, 1..=1_000_000));
-        if faults.is_empty() { Ok(()) } else { Err(faults) }
+        if faults.is_empty() {
+            Ok(())
+        } else {
+            Err(faults)
+        }
     }
 }
 

@@ -132,10 +132,10 @@ impl Mirror {
         }
         if !self.half_closed && connection.journal.borrow().half_close_is_due() {
             self.half_closed = true;
-            if let Some(server) = connection.server_socket() {
-                if let Err(error) = SockRef::from(&*server).shutdown(Shutdown::Write) {
-                    tracing::debug!(error = %error, "half close not passed on");
-                }
+            if let Some(server) = connection.server_socket()
+                && let Err(error) = SockRef::from(&*server).shutdown(Shutdown::Write)
+            {
+                tracing::debug!(error = %error, "half close not passed on");
             }
         }
         Poll::Pending
@@ -153,4 +153,3 @@ impl Mirror {
         deadline.as_mut().poll(cx)
     }
 }
-

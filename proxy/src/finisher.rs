@@ -24,12 +24,20 @@ pub(crate) struct Setup {
 }
 
 impl Setup {
-    pub(crate) fn new(config: &Arc<Config>, sources: Sources, packets: Option<SeenPackets>) -> Self {
+    pub(crate) fn new(
+        config: &Arc<Config>,
+        sources: Sources,
+        packets: Option<SeenPackets>,
+    ) -> Self {
         let captures = sources.capture == SourceState::Used;
         let waits = Waits {
             watch: config.longest_watch,
             activity: config.activity_wait,
-            packets: if captures { config.packet_grace } else { std::time::Duration::ZERO },
+            packets: if captures {
+                config.packet_grace
+            } else {
+                std::time::Duration::ZERO
+            },
         };
         Self {
             sources,

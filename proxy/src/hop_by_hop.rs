@@ -23,7 +23,10 @@ pub(crate) fn strip(headers: &mut HeaderMap) {
         || headers.contains_key(PROXY_CONNECTION)
         || headers.contains_key(PROXY_AUTHORIZATION)
         || headers.contains_key(PROXY_AUTHENTICATE)
-        || headers.get_all(TE).iter().any(|value| !asks_for_trailers(value));
+        || headers
+            .get_all(TE)
+            .iter()
+            .any(|value| !asks_for_trailers(value));
     if !foreign {
         return;
     }
@@ -83,11 +86,17 @@ mod tests {
         }
         strip(&mut headers);
         let text = |value: &HeaderValue| value.to_str().unwrap().to_owned();
-        headers.iter().map(|(name, value)| (name.to_string(), text(value))).collect()
+        headers
+            .iter()
+            .map(|(name, value)| (name.to_string(), text(value)))
+            .collect()
     }
 
     fn lines(lines: &[(&str, &str)]) -> Vec<(String, String)> {
-        lines.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect()
+        lines
+            .iter()
+            .map(|(name, value)| ((*name).into(), (*value).into()))
+            .collect()
     }
 
     #[test]

@@ -25,8 +25,8 @@ use crate::note::Note;
 use crate::worker::Worker;
 
 use interim::InterimQueue;
-use leg::{DownLeg, ReadBytes, UpLeg};
 pub(crate) use leg::{ConnectTimes, LegAddresses};
+use leg::{DownLeg, ReadBytes, UpLeg};
 pub(crate) use open_exchange::{OpenExchange, RequestFacts, TcpSpan, UpSide};
 use watches::Watches;
 
@@ -159,7 +159,9 @@ impl Journal {
     pub(crate) fn closing(&mut self, side: Side) {
         if side == Side::Down {
             let mut ended = None;
-            self.down.responses.end_of_stream(|passed| ended = Some(passed));
+            self.down
+                .responses
+                .end_of_stream(|passed| ended = Some(passed));
             if let Some(Passed::End { end, last, .. }) = ended {
                 self.response_ended(end, last);
             }
@@ -198,8 +200,8 @@ impl Journal {
 
     /// Whether the client has sent the whole request and now waits.
     pub(crate) fn client_waits(&self) -> bool {
-        let whole = |open: &Box<OpenExchange>| open.request_is_complete();
-        !self.down_ended && self.open.back().is_some_and(whole)
+        let newest = self.open.back();
+        !self.down_ended && newest.is_some_and(|open| open.request_is_complete())
     }
 
     /// How many reads from the server there were.
@@ -223,8 +225,8 @@ impl Journal {
 
     /// Whether the client closed its sending half and the server has all that came before.
     pub(crate) fn half_close_is_due(&self) -> bool {
-        let passed_on = |open: &Box<OpenExchange>| open.request_was_passed_on();
-        self.down_ended && self.open.back().is_some_and(passed_on)
+        let newest = self.open.back();
+        self.down_ended && newest.is_some_and(|open| open.request_was_passed_on())
     }
 
     /// Takes the end of the connection to the server.
@@ -346,7 +348,10 @@ impl Journal {
 
     /// Notes what the server's end means for an exchange whose response is not complete.
     fn server_left(&mut self) {
-        let malformed = self.up.as_ref().is_some_and(|up| up.responses.is_malformed());
+        let malformed = self
+            .up
+            .as_ref()
+            .is_some_and(|up| up.responses.is_malformed());
         if let Some(exchange) = self.open.back_mut() {
             exchange.server_left(malformed, self.down_ended);
         }
@@ -388,19 +393,24 @@ impl Journal {
     fn wrote_down(&mut self, bytes: &[u8], when: Departure, socket: BorrowedFd<'_>) {
         let Self { down, open, .. } = self;
         let mut ended = None;
-        down.responses.feed(bytes, |_| when, when, |passed, _| match passed {
-            Passed::Interim { message, status } => {
-                if let Some(exchange) = open.front_mut() {
-                    exchange.interim_sent(message, status);
+        down.responses.feed(
+            bytes,
+            |_| when,
+            when,
+            |passed, _| match passed {
+                Passed::Interim { message, status } => {
+                    if let Some(exchange) = open.front_mut() {
+                        exchange.interim_sent(message, status);
+                    }
                 }
-            }
-            Passed::Head { message, status } => {
-                if let Some(exchange) = open.front_mut() {
-                    exchange.response_began(message, status);
+                Passed::Head { message, status } => {
+                    if let Some(exchange) = open.front_mut() {
+                        exchange.response_began(message, status);
+                    }
                 }
-            }
-            Passed::End { end, last, .. } => ended = Some((end, last)),
-        });
+                Passed::End { end, last, .. } => ended = Some((end, last)),
+            },
+        );
         if let Some((end, last)) = ended {
             self.down.tcp = tcp_info(socket).ok().or(self.down.tcp);
             self.response_ended(end, last);
@@ -418,10 +428,8 @@ impl Journal {
 
     /// Finishes the oldest exchange if both its messages went by whole.
     fn finish_if_over(&mut self) {
-        let over = |open: &Box<OpenExchange>| {
-            open.response_was_written() && open.request_is_complete()
-        };
-        if !self.open.front().is_some_and(over) {
+        let oldest = self.open.front();
+        if !oldest.is_some_and(|open| open.response_was_written() && open.request_is_complete()) {
             return;
         }
         let Some(mut exchange) = self.open.pop_front() else {
@@ -448,7 +456,8 @@ impl Journal {
             // What had come before the response left proves nothing, then or later.
             self.pipelines |= at.latest_ns() < response.before_ns;
             let at = (!self.pipelines).then_some(at);
-            self.watches.heard_from_client(at.filter(|_| !self.down_ended));
+            self.watches
+                .heard_from_client(at.filter(|_| !self.down_ended));
             self.tell(Note::Activity { id, at });
         }
     }

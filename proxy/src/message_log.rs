@@ -69,7 +69,9 @@ impl<T: Copy> OpenHead<T> {
             start,
             head_end,
             end: None,
-            first: earlier.filter(|_| start < piece).unwrap_or_else(|| at(start)),
+            first: earlier
+                .filter(|_| start < piece)
+                .unwrap_or_else(|| at(start)),
             head: at(head_end.saturating_sub(1)),
             last: None,
         }
@@ -302,7 +304,11 @@ mod tests {
             (30, b"\r\nab"),
             (40, b"cd"),
         ]);
-        let [Passed::Head { message, .. }, Passed::End { index, end, last }] = passed[..] else {
+        let [
+            Passed::Head { message, .. },
+            Passed::End { index, end, last },
+        ] = passed[..]
+        else {
             panic!("{passed:?}");
         };
         assert_eq!((message.first, message.head), (10, 30));
@@ -350,7 +356,14 @@ mod tests {
         log.end_of_stream(|passed| all.push(passed));
         assert!(matches!(all[0], Passed::Interim { status: 100, .. }));
         assert!(matches!(all[1], Passed::Head { status: 200, .. }));
-        assert!(matches!(all[2], Passed::End { end: 48, last: 30, .. }));
+        assert!(matches!(
+            all[2],
+            Passed::End {
+                end: 48,
+                last: 30,
+                ..
+            }
+        ));
         assert!(log.between_messages());
     }
 }

@@ -1,6 +1,5 @@
 //! What the proxy counts of itself, in the form Prometheus reads.
 
-
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -172,7 +171,9 @@ impl Metrics {
             counter.inner().store(value, Relaxed);
         }
         let cpu_ns = counts.watcher_cpu_ns.saturating_add(counts.sampler_cpu_ns);
-        self.watching_cpu.inner().store(seconds(cpu_ns).to_bits(), Relaxed);
+        self.watching_cpu
+            .inner()
+            .store(seconds(cpu_ns).to_bits(), Relaxed);
     }
 
     /// The text of `/metrics`.
@@ -195,7 +196,9 @@ impl Metrics {
 
     pub(crate) fn dropped(&self, reason: Dropped, records: u64) {
         let reason = reason.name();
-        self.dropped.get_or_create(&ReasonLabel { reason }).inc_by(records);
+        self.dropped
+            .get_or_create(&ReasonLabel { reason })
+            .inc_by(records);
     }
 
     pub(crate) fn messages_lost(&self, messages: u64) {
@@ -222,7 +225,10 @@ impl Metrics {
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "a histogram needs no more than 53 bits")]
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "a histogram needs no more than 53 bits"
+)]
 fn seconds(ns: i64) -> f64 {
     ns as f64 / 1e9
 }

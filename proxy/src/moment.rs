@@ -131,10 +131,16 @@ impl ReadTells {
     pub(crate) fn byte(self, last: bool) -> Arrival {
         let exact = self.single || (last && self.read.drained);
         Arrival {
-            kernel: self
-                .read
-                .kernel_ns
-                .map(|ns| (if exact { ns } else { self.not_before_ns.min(ns) }, ns)),
+            kernel: self.read.kernel_ns.map(|ns| {
+                (
+                    if exact {
+                        ns
+                    } else {
+                        self.not_before_ns.min(ns)
+                    },
+                    ns,
+                )
+            }),
             user_ns: self.read.after_ns,
             not_before_ns: self.not_before_ns,
         }

@@ -154,7 +154,11 @@ impl Entry {
     fn still_waits(&self) -> Waiting {
         let exchange = &self.exchange;
         let watches = [&exchange.client_watch, &exchange.server_watch];
-        if watches.into_iter().flatten().any(|slot| slot.get().is_none()) {
+        if watches
+            .into_iter()
+            .flatten()
+            .any(|slot| slot.get().is_none())
+        {
             return Waiting::Watch;
         }
         let client = exchange.client_watch.as_ref().and_then(|slot| slot.get());

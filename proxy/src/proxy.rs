@@ -95,7 +95,9 @@ impl Proxy {
         let primer = tokio::task::spawn_blocking(Primer::new).await;
         let primer = primer.unwrap_or_else(|panic| Err(io::Error::other(panic)));
         let traffic = open(config.listen, config.backlog, "--listen")?;
-        let admin = config.admin.map(|address| open(address, config.backlog, "--admin"));
+        let admin = config
+            .admin
+            .map(|address| open(address, config.backlog, "--admin"));
         let admin = admin.transpose()?;
         let addresses = Addresses {
             traffic: address_of(&traffic, config.listen, "--listen")?,
@@ -106,12 +108,18 @@ impl Proxy {
         };
         let router = Router::new(&config, addresses.traffic);
         let (capture, capture_state) = start_capture(&config, &router, addresses.traffic.port());
-        let watcher = config.queues.then(|| Arc::new(Watcher::start(watching(&config))));
-        let watched = watcher.as_ref().map(|watcher| watcher.availability().clone());
+        let watcher = config
+            .queues
+            .then(|| Arc::new(Watcher::start(watching(&config))));
+        let watched = watcher
+            .as_ref()
+            .map(|watcher| watcher.availability().clone());
         let sources = Sources {
             kernel_stamps: state_of(&primer),
             capture: capture_state,
-            queues: watched.as_ref().map_or(SourceState::Off, |state| state.queues.clone()),
+            queues: watched
+                .as_ref()
+                .map_or(SourceState::Off, |state| state.queues.clone()),
             processes: watched.map_or(SourceState::Off, |state| state.processes),
         };
         let exporter = config.otlp.as_ref().map(ship::Exporter::new).transpose()?;
@@ -237,11 +245,11 @@ fn start_worker(seed: Seed) -> Result<WorkerEnd, ServeError> {
     Ok(end)
 }
 
-fn finished(
-    end: Result<io::Result<()>, oneshot::error::RecvError>,
-) -> Result<(), ServeError> {
+fn finished(end: Result<io::Result<()>, oneshot::error::RecvError>) -> Result<(), ServeError> {
     let panicked = |_| io::Error::other("the thread panicked");
-    end.map_err(panicked).and_then(|end| end).map_err(ServeError::Worker)
+    end.map_err(panicked)
+        .and_then(|end| end)
+        .map_err(ServeError::Worker)
 }
 
 fn open(address: SocketAddr, backlog: u16, flag: &'static str) -> Result<TcpListener, StartError> {

@@ -36,9 +36,18 @@ pub(crate) fn of(
     let client = exchange.client_watch.as_ref().and_then(|slot| slot.get());
     let server = exchange.server_watch.as_ref().and_then(|slot| slot.get());
     for (milestone, stamp) in [
-        (Milestone::ClientPickedUp, client.and_then(|watch| watch.picked_up)),
-        (Milestone::ServerPickedUp, server.and_then(|watch| watch.picked_up)),
-        (Milestone::ServerAccepted, server.and_then(|watch| watch.accepted)),
+        (
+            Milestone::ClientPickedUp,
+            client.and_then(|watch| watch.picked_up),
+        ),
+        (
+            Milestone::ServerPickedUp,
+            server.and_then(|watch| watch.picked_up),
+        ),
+        (
+            Milestone::ServerAccepted,
+            server.and_then(|watch| watch.accepted),
+        ),
     ] {
         if let Some(stamp) = stamp {
             milestones.note(milestone, stamp);
@@ -54,14 +63,19 @@ pub(crate) fn of(
         sampled,
         method: cut(facts.method.as_str()),
         scheme: "http".to_owned(),
-        authority: authority.map(|a| cut(&String::from_utf8_lossy(a.as_bytes()))).unwrap_or_default(),
+        authority: authority
+            .map(|a| cut(&String::from_utf8_lossy(a.as_bytes())))
+            .unwrap_or_default(),
         path: cut(facts.uri.path()),
         status: exchange.status,
         outcome: exchange.outcome.unwrap_or(Outcome::ClientGone),
         request_bytes: exchange.request.and_then(length),
         response_bytes: exchange.response.and_then(length),
         down: leg(exchange.down, exchange.down_earlier, exchange.down_tcp),
-        up: exchange.up.as_ref().map(|up| leg(up.addresses, up.earlier, up.tcp)),
+        up: exchange
+            .up
+            .as_ref()
+            .map(|up| leg(up.addresses, up.earlier, up.tcp)),
         milestones,
         client_queue: client.map_or(QueueWatch::NOT_WATCHED, |watch| watch.queue),
         client_process: client.and_then(|watch| watch.process.clone()),
@@ -119,7 +133,11 @@ fn up_stamps(milestones: &mut Milestones, up: &UpSide) {
             Milestone::UpRequestLast,
         ],
     );
-    for stamp in up.got_continue.into_iter().flat_map(|interim| interim.head.stamps()) {
+    for stamp in up
+        .got_continue
+        .into_iter()
+        .flat_map(|interim| interim.head.stamps())
+    {
         milestones.note(Milestone::UpContinue, stamp);
     }
     arrivals(
@@ -136,11 +154,7 @@ fn up_stamps(milestones: &mut Milestones, up: &UpSide) {
     }
 }
 
-fn arrivals(
-    milestones: &mut Milestones,
-    message: Option<Message<Arrival>>,
-    names: [Milestone; 3],
-) {
+fn arrivals(milestones: &mut Milestones, message: Option<Message<Arrival>>, names: [Milestone; 3]) {
     let Some(message) = message else { return };
     let times = [Some(message.first), Some(message.head), message.last];
     for (milestone, arrival) in names.into_iter().zip(times) {

@@ -92,7 +92,9 @@ impl Body for ResponseBody {
         match self {
             // Asked before the head is written: an empty body would lose the length that
             // the server gave, as in 304, or move it to the end of the head.
-            Self::Server { announced: true, .. } => false,
+            Self::Server {
+                announced: true, ..
+            } => false,
             Self::Server { incoming, .. } => incoming.is_end_stream(),
             Self::Own(bytes) => bytes.is_none(),
         }
@@ -100,7 +102,9 @@ impl Body for ResponseBody {
 
     fn size_hint(&self) -> SizeHint {
         match self {
-            Self::Server { announced: true, .. } => SizeHint::default(),
+            Self::Server {
+                announced: true, ..
+            } => SizeHint::default(),
             Self::Server { incoming, .. } => incoming.size_hint(),
             Self::Own(bytes) => {
                 SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))

@@ -15,7 +15,6 @@
 //! A request that is not HTTP/1 never becomes an exchange; hyper answers it
 //! with 400, 414 or 431 and closes the connection.
 
-use std::convert::Infallible;
 use std::error::Error as _;
 
 use bytes::Bytes;
@@ -29,11 +28,11 @@ use crate::relayed_body::ResponseBody;
 
 const REASON: HeaderName = HeaderName::from_static("x-skewtap-reason");
 
-/// Gives the server's response, or the proxy's own in its place.
+/// Gives the server's response, or the proxy's own in its place; never an error.
 pub(crate) fn answer(
     connection: &Connection,
     result: Result<Response<Incoming>, ExchangeError>,
-) -> Result<Response<ResponseBody>, Infallible> {
+) -> Result<Response<ResponseBody>, ExchangeError> {
     Ok(match result {
         Ok(response) => {
             let announced = response.headers().contains_key(CONTENT_LENGTH);
@@ -43,7 +42,10 @@ pub(crate) fn answer(
             })
         }
         Err(error) => {
-            connection.journal.borrow_mut().note_outcome(error.outcome());
+            connection
+                .journal
+                .borrow_mut()
+                .note_outcome(error.outcome());
             let source = error.source().map(ToString::to_string);
             tracing::debug!(reason = error.reason(), source, "answered by the proxy");
             own(&error)
@@ -60,6 +62,9 @@ fn own(error: &ExchangeError) -> Response<ResponseBody> {
     *response.status_mut() = error.status();
     let headers = response.headers_mut();
     headers.insert(REASON, HeaderValue::from_static(error.reason()));
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    headers.insert(
+        CONTENT_TYPE,
+        HeaderValue::from_static("text/plain; charset=utf-8"),
+    );
     response
 }

@@ -1,7 +1,6 @@
 //! The layers that a request passes, in order, on one screen.
 
 use std::cell::RefCell;
-use std::convert::Infallible;
 use std::rc::Rc;
 
 use http::{Request, Response};
@@ -10,6 +9,7 @@ use hyper::service::service_fn;
 use tower::{Service as _, ServiceBuilder};
 
 use crate::connection::Connection;
+use crate::exchange_error::ExchangeError;
 use crate::relayed_body::ResponseBody;
 use crate::upstream::Upstream;
 use crate::{exchange_layer, hop_by_hop, reply_on_error, trace_context};
@@ -17,7 +17,8 @@ use crate::{exchange_layer, hop_by_hop, reply_on_error, trace_context};
 /// The service of one client connection. Stamps are taken below it, by the sockets.
 pub(crate) fn of(
     connection: &Rc<Connection>,
-) -> impl hyper::service::HttpService<Incoming, ResBody = ResponseBody, Error = Infallible> + use<> {
+) -> impl hyper::service::HttpService<Incoming, ResBody = ResponseBody, Error = ExchangeError> + use<>
+{
     let [exchange, reply, trace, up] = std::array::from_fn(|_| Rc::clone(connection));
     let stack = ServiceBuilder::new()
         // Outermost, so that every request has a record, also one the proxy refuses.

@@ -71,10 +71,10 @@ pub(crate) struct Records {
 impl Records {
     /// Hands a record over without waiting.
     pub(crate) fn send(&self, record: ExchangeRecord) {
-        if let Some(queue) = &self.queue {
-            if queue.try_send(record).is_err() {
-                self.metrics.dropped(Dropped::QueueFull, 1);
-            }
+        if let Some(queue) = &self.queue
+            && queue.try_send(record).is_err()
+        {
+            self.metrics.dropped(Dropped::QueueFull, 1);
         }
     }
 }
@@ -160,7 +160,9 @@ async fn export(
             Err(error) if attempt == 1 => {
                 tracing::warn!(error = %error, waiting = records.len(), "collector does not take records");
             }
-            Err(error) => tracing::debug!(error = %error, attempt, "collector does not take records"),
+            Err(error) => {
+                tracing::debug!(error = %error, attempt, "collector does not take records")
+            }
         }
         sleep(pause).await;
         pause = pause.saturating_mul(2).min(PAUSES.1);

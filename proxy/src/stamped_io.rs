@@ -62,7 +62,10 @@ impl StampedIo {
             match self.socket.try_write_vectored(bytes) {
                 Ok(written) => {
                     let after_ns = realtime_ns();
-                    let when = Departure { before_ns, after_ns };
+                    let when = Departure {
+                        before_ns,
+                        after_ns,
+                    };
                     return Poll::Ready(Ok((written, when)));
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
@@ -124,7 +127,9 @@ impl hyper::rt::Read for StampedIo {
                 drained: received.bytes < room,
             };
             let bytes = space.get(..received.bytes).unwrap_or_default();
-            self.journal.borrow_mut().read(self.side, bytes, read, self.socket.as_fd());
+            self.journal
+                .borrow_mut()
+                .read(self.side, bytes, read, self.socket.as_fd());
             buffer.put_slice(bytes);
             return Poll::Ready(Ok(()));
         }
@@ -146,13 +151,17 @@ impl Write for StampedIo {
         bytes: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         ready!(self.poll_interim(cx))?;
-        let invented = bytes.first().is_some_and(|first| first.starts_with(INVENTED));
+        let invented = bytes
+            .first()
+            .is_some_and(|first| first.starts_with(INVENTED));
         if invented && self.side == Side::Down && self.journal.borrow().between_responses() {
             return Poll::Ready(Ok(INVENTED.len()));
         }
         let (written, when) = ready!(self.poll_send(cx, bytes))?;
         let socket = self.socket.as_fd();
-        self.journal.borrow_mut().wrote(self.side, bytes, written, when, socket);
+        self.journal
+            .borrow_mut()
+            .wrote(self.side, bytes, written, when, socket);
         Poll::Ready(Ok(written))
     }
 
@@ -183,7 +192,9 @@ fn receive_clearing(socket: &TcpStream, space: &mut [u8]) -> io::Result<Option<R
     let mut received = None;
     let outcome = socket.try_io(Interest::READABLE, || {
         let got = match receive_into(socket.as_fd(), space) {
-            Err(error) if error.kind() == io::ErrorKind::Unsupported => read_plainly(socket, space)?,
+            Err(error) if error.kind() == io::ErrorKind::Unsupported => {
+                read_plainly(socket, space)?
+            }
             other => other?,
         };
         let drained = got.bytes > 0 && got.bytes < room;

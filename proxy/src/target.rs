@@ -65,7 +65,8 @@ impl Router {
     /// Whether connecting to `address` would come back to this proxy.
     pub(crate) fn is_own(&self, address: SocketAddr) -> bool {
         let same_host = |own: IpAddr, other: IpAddr| {
-            own == other || (own.is_unspecified() && (other.is_loopback() || other.is_unspecified()))
+            own == other
+                || (own.is_unspecified() && (other.is_loopback() || other.is_unspecified()))
         };
         address.port() == self.own.port()
             && same_host(self.own.ip().to_canonical(), address.ip().to_canonical())
@@ -95,7 +96,10 @@ fn to_origin_form<B>(request: &mut Request<B>) {
     let authority = request.uri().authority().map(|authority| {
         // User name and password are not the server's business.
         let whole = authority.as_str();
-        whole.rsplit_once('@').map_or(whole, |(_, host)| host).to_owned()
+        whole
+            .rsplit_once('@')
+            .map_or(whole, |(_, host)| host)
+            .to_owned()
     });
     *request.uri_mut() = Uri::from(path);
     let Some(authority) = authority.and_then(|host| HeaderValue::from_str(&host).ok()) else {
@@ -138,7 +142,9 @@ mod tests {
     #[test]
     fn a_plain_path_goes_to_the_upstream_unchanged() {
         let mut plain = request("/a/../b?c=d", Some("example.org"));
-        let target = router(Some("http://[::1]:9000"), true).route(&mut plain).unwrap();
+        let target = router(Some("http://[::1]:9000"), true)
+            .route(&mut plain)
+            .unwrap();
         assert_eq!((target.host.as_str(), target.port), ("::1", 9000));
         assert_eq!(plain.uri(), "/a/../b?c=d");
         assert_eq!(plain.headers()[HOST], "example.org");
@@ -166,9 +172,15 @@ mod tests {
             router.route(&mut request).map_err(|error| error.reason())
         };
         let upstream = Some("http://127.0.0.1:9000");
-        assert_eq!(reason(router(None, true), request("/", None)), Err("no-upstream"));
         assert_eq!(
-            reason(router(upstream, false), request("http://example.org/", None)),
+            reason(router(None, true), request("/", None)),
+            Err("no-upstream")
+        );
+        assert_eq!(
+            reason(
+                router(upstream, false),
+                request("http://example.org/", None)
+            ),
             Err("forwarding-off")
         );
         assert_eq!(
@@ -177,13 +189,20 @@ mod tests {
         );
         let mut connect = request("example.org:443", None);
         *connect.method_mut() = Method::CONNECT;
-        assert_eq!(reason(router(None, true), connect), Err("connect-unsupported"));
+        assert_eq!(
+            reason(router(None, true), connect),
+            Err("connect-unsupported")
+        );
     }
 
     #[test]
     fn without_forwarding_the_upstream_can_still_be_named_in_full() {
         let mut whole = request("http://127.0.0.1:9000/a", None);
-        assert!(router(Some("http://127.0.0.1:9000"), false).route(&mut whole).is_ok());
+        assert!(
+            router(Some("http://127.0.0.1:9000"), false)
+                .route(&mut whole)
+                .is_ok()
+        );
     }
 
     #[test]

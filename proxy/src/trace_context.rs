@@ -30,7 +30,10 @@ pub(crate) fn read_or_add(headers: &mut HeaderMap) -> Option<TraceContext> {
     let trace_id = TraceId::from_bytes(&random.new_trace_id().to_bytes()).ok()?;
     let span_id = SpanId::from_bytes(&random.new_span_id().to_bytes()).ok()?;
     let text = format!("00-{trace_id}-{span_id}-01");
-    headers.insert(TRACEPARENT, HeaderValue::from_maybe_shared(bytes::Bytes::from(text)).ok()?);
+    headers.insert(
+        TRACEPARENT,
+        HeaderValue::from_maybe_shared(bytes::Bytes::from(text)).ok()?,
+    );
     Some(TraceContext {
         trace_id,
         span_id,

@@ -1,10 +1,10 @@
 //! Sending a request on, over the one connection to the server.
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsFd;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
@@ -13,8 +13,7 @@ use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper::client::conn::http1::{Builder, SendRequest};
 use skewtap_sockstamp::{enable_receive_stamps, realtime_ns};
-use socket2::{Domain, Protocol, Socket, Type};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 
 use crate::connection::Connection;
 use crate::exchange_error::ExchangeError;
@@ -79,10 +78,10 @@ async fn sender_to(
     connection: &Connection,
     target: &Target,
 ) -> Result<(SendRequest<RequestBody>, bool), ExchangeError> {
-    if let Some(mut sender) = connection.take_sender(target) {
-        if sender.ready().await.is_ok() {
-            return Ok((sender, false));
-        }
+    if let Some(mut sender) = connection.take_sender(target)
+        && sender.ready().await.is_ok()
+    {
+        return Ok((sender, false));
     }
     dial(connection, target).await?;
     let sender = connection.take_sender(target);
@@ -93,7 +92,7 @@ async fn sender_to(
 /// Waits until the client has been sent the interim responses that came before the final one.
 async fn interim_responses_first(connection: &Connection) {
     // The socket wakes this task when the last of them has gone.
-    std::future::poll_fn(|_| {
+    poll_fn(|_| {
         if connection.journal.borrow().interim_is_empty() {
             Poll::Ready(())
         } else {
@@ -145,7 +144,11 @@ async fn resolve(target: &Target) -> Result<Vec<SocketAddr>, ExchangeError> {
     let found = tokio::net::lookup_host((target.host.as_str(), target.port)).await;
     let found = found.map(Iterator::collect).and_then(|found: Vec<_>| {
         let none = || io::Error::new(io::ErrorKind::NotFound, "no address");
-        if found.is_empty() { Err(none()) } else { Ok(found) }
+        if found.is_empty() {
+            Err(none())
+        } else {
+            Ok(found)
+        }
     });
     found.map_err(|source| ExchangeError::Name {
         host: target.host.clone(),
@@ -176,41 +179,37 @@ async fn connect_to_one(
 }
 
 async fn connect(address: SocketAddr) -> io::Result<(TcpStream, ConnectTimes)> {
-    let socket = Socket::new(
-        Domain::for_address(address),
-        Type::STREAM,
-        Some(Protocol::TCP),
-    )?;
-    socket.set_nonblocking(true)?;
-    socket.set_tcp_nodelay(true)?;
+    let socket = if address.is_ipv4() {
+        TcpSocket::new_v4()?
+    } else {
+        TcpSocket::new_v6()?
+    };
+    socket.set_nodelay(true)?;
     if let Err(error) = enable_receive_stamps(socket.as_fd()) {
         tracing::debug!(error = %error, "no receive stamps on the connection to the server");
     }
-    let before_ns = realtime_ns();
-    let begun = socket.connect(&address.into());
-    let after_ns = realtime_ns();
-    match begun {
-        Err(error) if !in_progress(&error) => return Err(error),
-        _ => {}
-    }
-    let socket = TcpStream::from_std(socket.into())?;
-    socket.writable().await?;
-    if let Some(error) = socket.take_error()? {
-        return Err(error);
-    }
-    let times = ConnectTimes {
-        start: Departure {
+    let mut connecting = pin!(socket.connect(address));
+    let mut start = None;
+    // The first poll makes the system call.
+    let socket = poll_fn(|cx| {
+        let before_ns = realtime_ns();
+        let polled = connecting.as_mut().poll(cx);
+        let after_ns = realtime_ns();
+        start.get_or_insert(Departure {
             before_ns,
             after_ns,
-        },
-        connected_ns: realtime_ns(),
+        });
+        polled
+    })
+    .await?;
+    let connected_ns = realtime_ns();
+    let at_once = Departure {
+        before_ns: connected_ns,
+        after_ns: connected_ns,
+    };
+    let times = ConnectTimes {
+        start: start.unwrap_or(at_once),
+        connected_ns,
     };
     Ok((socket, times))
-}
-
-fn in_progress(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::InProgress | io::ErrorKind::WouldBlock
-    )
 }

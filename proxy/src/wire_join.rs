@@ -37,11 +37,13 @@ pub(crate) fn add(
     };
     down(index, exchange, &mut note);
     up(index, exchange, &mut note);
-    let stamps = milestones.iter().map(|(_, stamp)| stamp);
-    let from = stamps.clone().map(Stamp::lo).min().unwrap_or(i64::MAX);
-    let to = stamps.map(Stamp::hi).max().unwrap_or(i64::MIN);
+    let from = milestones.iter().map(|(_, stamp)| stamp.lo()).min();
+    let to = milestones.iter().map(|(_, stamp)| stamp.hi()).max();
     forget(index, exchange);
-    if index.lost_between(from, to) {
+    if from
+        .zip(to)
+        .is_some_and(|(from, to)| index.lost_between(from, to))
+    {
         Told::Lossy
     } else if milestones.iter().count() > before {
         Told::Some
@@ -63,11 +65,17 @@ fn down(index: &PacketIndex, exchange: &OpenExchange, note: &mut Note<'_>) {
         let times = times_of(index, arriving(ends, request, at));
         note(Milestone::DownRequestFirst, times.first);
         note(Milestone::DownRequestHead, times.head);
-        note(Milestone::DownRequestLast, times.last.filter(|_| request.end.is_some()));
+        note(
+            Milestone::DownRequestLast,
+            times.last.filter(|_| request.end.is_some()),
+        );
     }
     if let Some(interim) = &exchange.sent_continue {
         let at = interim.first.after_ns;
-        note(Milestone::DownContinue, times_of(index, leaving(ends, interim, at)).last);
+        note(
+            Milestone::DownContinue,
+            times_of(index, leaving(ends, interim, at)).last,
+        );
     }
     if let Some(response) = &exchange.response {
         let times = times_of(index, leaving(ends, response, response.first.after_ns));
@@ -85,24 +93,36 @@ fn up(index: &PacketIndex, exchange: &OpenExchange, note: &mut Note<'_>) {
     if let Some(connect) = &up.connect {
         let times = connection_times(index, ends.local, ends.peer, connect.connected_ns);
         note(Milestone::UpConnectStart, times.and_then(|times| times.syn));
-        note(Milestone::UpConnected, times.and_then(|times| times.syn_ack));
+        note(
+            Milestone::UpConnected,
+            times.and_then(|times| times.syn_ack),
+        );
     }
     if let Some(request) = &up.request {
         let times = times_of(index, leaving(ends, request, request.first.after_ns));
         note(Milestone::UpRequestFirst, times.first);
         note(Milestone::UpRequestHead, times.head);
-        note(Milestone::UpRequestLast, times.last.filter(|_| request.end.is_some()));
+        note(
+            Milestone::UpRequestLast,
+            times.last.filter(|_| request.end.is_some()),
+        );
     }
     if let Some(interim) = &up.got_continue {
         let at = interim.first.user_ns;
-        note(Milestone::UpContinue, times_of(index, arriving(ends, interim, at)).last);
+        note(
+            Milestone::UpContinue,
+            times_of(index, arriving(ends, interim, at)).last,
+        );
     }
     if let Some(response) = &up.response {
         let at = response.first.user_ns;
         let times = times_of(index, arriving(ends, response, at));
         note(Milestone::UpResponseFirst, times.first);
         note(Milestone::UpResponseHead, times.head);
-        note(Milestone::UpResponseLast, times.last.filter(|_| response.end.is_some()));
+        note(
+            Milestone::UpResponseLast,
+            times.last.filter(|_| response.end.is_some()),
+        );
     }
     if let Some(closed_ns) = up.closed_ns {
         let times = connection_times(index, ends.local, ends.peer, closed_ns);
@@ -141,7 +161,12 @@ fn forget(index: &mut PacketIndex, exchange: &OpenExchange) {
         index.forget_before(ends.peer, ends.local, request.first.user_ns, request.start);
     }
     if let Some(response) = &exchange.response {
-        index.forget_before(ends.local, ends.peer, response.first.after_ns, response.start);
+        index.forget_before(
+            ends.local,
+            ends.peer,
+            response.first.after_ns,
+            response.start,
+        );
     }
     let Some(up) = &exchange.up else { return };
     let ends = canonical(up.addresses);
@@ -149,7 +174,12 @@ fn forget(index: &mut PacketIndex, exchange: &OpenExchange) {
         index.forget_before(ends.local, ends.peer, request.first.after_ns, request.start);
     }
     if let Some(response) = &up.response {
-        index.forget_before(ends.peer, ends.local, response.first.user_ns, response.start);
+        index.forget_before(
+            ends.peer,
+            ends.local,
+            response.first.user_ns,
+            response.start,
+        );
     }
 }
 

@@ -99,7 +99,10 @@ async fn accept_until_stopped(seed: Seed) -> std::io::Result<()> {
     seed.stop.run_until_cancelled(accepting).await;
     drop(listener);
     connections.close();
-    if tokio::time::timeout(drain_timeout, connections.wait()).await.is_err() {
+    if tokio::time::timeout(drain_timeout, connections.wait())
+        .await
+        .is_err()
+    {
         tracing::warn!(open = connections.len(), "connections cut off at the end");
     }
     Ok(())
@@ -123,7 +126,9 @@ async fn accept(
             }
         };
         let accepted_ns = realtime_ns();
-        let Ok(local) = socket.local_addr() else { continue };
+        let Ok(local) = socket.local_addr() else {
+            continue;
+        };
         if let Err(error) = socket.set_nodelay(true) {
             tracing::debug!(error = %error, "client left at once");
         }

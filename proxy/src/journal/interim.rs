@@ -19,7 +19,10 @@ impl InterimQueue {
         if self.waiting.len().saturating_add(response.len()) <= CAP {
             self.waiting.extend_from_slice(response);
         } else {
-            tracing::warn!(bytes = response.len(), "interim response dropped, client does not read");
+            tracing::warn!(
+                bytes = response.len(),
+                "interim response dropped, client does not read"
+            );
         }
     }
 
@@ -50,7 +53,10 @@ mod tests {
         let mut queue = InterimQueue::default();
         queue.push(b"HTTP/1.1 103 Early Hints\r\n\r\n");
         assert_eq!(queue.due(false), None);
-        assert_eq!(queue.due(true).unwrap(), &b"HTTP/1.1 103 Early Hints\r\n\r\n"[..]);
+        assert_eq!(
+            queue.due(true).unwrap(),
+            &b"HTTP/1.1 103 Early Hints\r\n\r\n"[..]
+        );
     }
 
     #[test]

@@ -80,7 +80,10 @@ impl UpSide {
         connect: Option<ConnectTimes>,
         before: Option<TcpInfo>,
     ) -> Self {
-        let tcp = TcpSpan { before, after: None };
+        let tcp = TcpSpan {
+            before,
+            after: None,
+        };
         Self {
             addresses,
             earlier,

@@ -14,7 +14,11 @@ use skewtap_core::exchange_attributes::{AttributeValue, SCOPE, write};
 pub(super) fn of(record: &ExchangeRecord) -> SpanData {
     let sampled = record.sampled;
     let span = write(record);
-    let flags = if sampled { TraceFlags::SAMPLED } else { TraceFlags::NOT_SAMPLED };
+    let flags = if sampled {
+        TraceFlags::SAMPLED
+    } else {
+        TraceFlags::NOT_SAMPLED
+    };
     let parent = span.parent_span_id.map(|id| SpanId::from_bytes(id.bytes()));
     let attributes = span.attributes.into_iter();
     SpanData {
@@ -31,7 +35,9 @@ pub(super) fn of(record: &ExchangeRecord) -> SpanData {
         name: span.name.into(),
         start_time: time(span.start_ns),
         end_time: time(span.end_ns),
-        attributes: attributes.map(|(key, value)| KeyValue::new(key, convert(value))).collect(),
+        attributes: attributes
+            .map(|(key, value)| KeyValue::new(key, convert(value)))
+            .collect(),
         dropped_attributes_count: 0,
         events: SpanEvents::default(),
         links: SpanLinks::default(),
