@@ -43,7 +43,7 @@ pub(crate) struct ActiveWatch {
     end: Arc<EndSignal>,
     sampling: Sampling,
     done: Done,
-    _place: Place,
+    place: Place,
 }
 
 enum Sampling {
@@ -93,7 +93,7 @@ impl ActiveWatch {
                 Sampling::Never
             },
             done,
-            _place: place,
+            place,
         }
     }
 
@@ -195,6 +195,8 @@ impl ActiveWatch {
             },
             Sampling::NotYet | Sampling::Never => (None, None),
         };
+        // Whoever is told may want to watch again at once.
+        drop(self.place);
         (self.done)(WatchResult {
             queue: self.pick_up.queue(),
             picked_up: self.pick_up.picked_up(),
