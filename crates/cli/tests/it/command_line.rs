@@ -1,6 +1,7 @@
 //! Help, bad flags, exit codes.
 
-use super::program::{code, run, skewtap, stderr, stdout};
+use super::finished::{code, run, stderr, stdout};
+use super::program::skewtap;
 
 #[test]
 fn every_subcommand_has_help_with_examples_and_exit_codes() {

@@ -3,7 +3,8 @@
 use std::fs;
 use std::net::{SocketAddr, TcpListener};
 
-use super::program::{Running, code, run, stderr};
+use super::finished::{code, end, run, stderr};
+use super::program::Running;
 
 const ANY: &str = "127.0.0.1:0";
 
@@ -74,7 +75,7 @@ fn a_collector_says_where_it_listens_and_ends_in_order() {
         assert_ne!(address.port(), 0);
         std::net::TcpStream::connect(address).unwrap();
     }
-    assert_eq!(collector.end(), Some(0));
+    assert_eq!(end(collector), Some(0));
 }
 
 #[test]
@@ -97,7 +98,7 @@ fn a_proxy_says_where_it_listens_and_ends_in_order() {
     for name in ["traffic", "admin"] {
         std::net::TcpStream::connect(proxy.address(name)).unwrap();
     }
-    assert_eq!(proxy.end(), Some(0));
+    assert_eq!(end(proxy), Some(0));
 }
 
 #[test]
