@@ -3,6 +3,7 @@
 use anyhow::Context as _;
 use skewtap_core::exchange::{SourceState, Sources};
 use skewtap_proxy::{Config, Proxy};
+use tracing::Instrument as _;
 use url::Url;
 
 use crate::args::{LogArgs, ProxyArgs};
@@ -36,6 +37,7 @@ async fn forward(args: &ProxyArgs, otlp: Url) -> Result<Exit, Failure> {
         format!("collector: {otlp}"),
     ];
     let proxy = Proxy::bind(config(args, otlp))
+        .instrument(tracing::info_span!("start", listen = %args.listen))
         .await
         .context("cannot start the proxy")
         .map_err(Failure::cannot_start)?;

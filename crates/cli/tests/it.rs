@@ -8,6 +8,7 @@ mod it {
     mod demo_parts;
     mod finished;
     mod otlp_sink;
+    mod own_spans;
     mod program;
     mod start_up;
 }

@@ -20,8 +20,14 @@ pub(super) struct Running {
 impl Running {
     /// Starts it and reads its start line.
     pub(super) fn start(arguments: &[&str]) -> Self {
+        Self::start_with(arguments, &[])
+    }
+
+    /// Starts it with `variables` set.
+    pub(super) fn start_with(arguments: &[&str], variables: &[(&str, &str)]) -> Self {
         let mut child = skewtap()
             .args(arguments)
+            .envs(variables.iter().copied())
             .arg("--end-with-stdin")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
