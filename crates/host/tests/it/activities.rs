@@ -124,6 +124,21 @@ fn a_process_that_is_stopped() {
 }
 
 #[test]
+fn a_socket_that_two_processes_hold() {
+    let (result, _client, _stream) = watch_client("share");
+    let process = result.process.unwrap();
+    let said = process
+        .limits
+        .iter()
+        .any(|l| l.contains("holds the socket too"));
+    assert!(said, "{process:?}");
+    let reader = mostly(thread(&process, "reader"));
+    assert!(matches!(reader, Activity::Sleep { .. }), "{reader:?}");
+    let other = mostly(thread(&process, "sleep"));
+    assert!(matches!(other, Activity::Sleep { .. }), "{other:?}");
+}
+
+#[test]
 fn a_client_is_not_sampled_before_its_time() {
     let watcher = Watcher::start(WatcherSettings {
         unread_before_sampling: std::time::Duration::from_secs(10),
