@@ -217,6 +217,3 @@ impl Metrics {
         );
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -20,6 +20,7 @@ use crate::metrics::Metrics;
 use crate::observation_log::{self, LogEnd, LogNews, LoggedBatch};
 use crate::otlp_decode::decode;
 use crate::peer_clocks::PeerClocks;
+use crate::store::health::StoreHealth;
 use crate::store::verdict_row::VerdictRow;
 use crate::store::writer::{Results, StoreWriter, WriteError};
 
@@ -41,6 +42,8 @@ pub(crate) struct Pipeline {
     pub(crate) log_end: Arc<LogEnd>,
     /// Writes results.
     pub(crate) writer: StoreWriter,
+    /// Whether the store can be written.
+    pub(crate) health: StoreHealth,
     /// Bytes of the log at which the oldest matches are settled early.
     pub(crate) crowded_log_bytes: u64,
     /// Holds what is open.
@@ -68,7 +71,9 @@ impl Pipeline {
             }
             let judged = self.judge(position);
             let now_needed_from = self.matcher.needed_from().unwrap_or(position + 1);
-            if !judged.is_empty() || now_needed_from > needed_from {
+            // While the store refuses, an empty write finds out when it takes again.
+            let probe = self.health.trouble().is_some();
+            if !judged.is_empty() || now_needed_from > needed_from || probe {
                 needed_from = now_needed_from;
                 if self.store(judged, needed_from).is_err() {
                     break;

@@ -1,1 +1,65 @@
-//! .
+//! Forwards HTTP/1.1 between a client and a server and stamps each exchange.
+//!
+//! Every exchange ends in exactly one [`skewtap_core::exchange::ExchangeRecord`],
+//! sent on as an OpenTelemetry span. In reading order:
+//!
+//! - [`config`]: what can be set;
+//! - [`proxy`]: starting, serving and stopping;
+//! - `worker`, `downstream`, `service_stack`, `upstream`: the path of a request;
+//! - `stamped_io`, `journal`: the stamps, taken below HTTP on both legs;
+//! - `finisher`, `ship`: from stamps to a record, and on its way.
+//!
+//! What must hold, in this order:
+//!
+//! - The traffic comes first. Nothing on the path of a request waits for
+//!   measurement: what is measured goes into bounded queues without waiting,
+//!   and what they refuse is counted.
+//! - One connection to the server for each connection from the client, made
+//!   when first needed. When one side closes, or closes one half, so does the
+//!   other.
+//! - Nothing is invented: no `100 Continue` of the proxy's own, no `Date`, no
+//!   `Via`, no `X-Forwarded-For`. A `traceparent` is added only where the client
+//!   sent none that is valid. (RFC 9110 asks for `Via`; it is left out on
+//!   purpose, because servers answer differently when they see one.)
+//! - Header values and bodies are never recorded, nor is the query of a path.
+//!
+//! Where the HTTP library does not let bytes through as they came: lines with
+//! the same header name are put together at the place of the first; the cuts
+//! between chunks may move, and chunk extensions are dropped; a response that
+//! lasts until the server closes reaches an HTTP/1.1 client in chunks; trailers
+//! are passed on if the head announces them with `Trailer` and, in a response,
+//! if the client sent `TE: trailers`.
+#![forbid(unsafe_code)]
+
+pub mod config;
+pub mod proxy;
+
+mod admin;
+mod capture_thread;
+mod connection;
+mod downstream;
+mod exchange_error;
+mod exchange_layer;
+mod finisher;
+mod hop_by_hop;
+mod journal;
+mod listen;
+mod message_log;
+mod metrics;
+mod moment;
+mod note;
+mod pending;
+mod record;
+mod relayed_body;
+mod reply_on_error;
+mod service_stack;
+mod ship;
+mod stamped_io;
+mod target;
+mod trace_context;
+mod upstream;
+mod wire_join;
+mod worker;
+
+pub use config::Config;
+pub use proxy::{Addresses, Proxy, ServeError, StartError};

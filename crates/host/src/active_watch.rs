@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::owner::Wanted;
 use crate::pick_up::{Looked, Next, PickUp};
-use crate::sampler::SampleTarget;
+use crate::sample_target::SampleTarget;
 use crate::sock_diag::{Ask, Look, OpenSocket};
 use crate::watch::{EndSignal, WatchRequest, WatchResult};
 use crate::watch_schedule::next_interval;
@@ -43,7 +44,7 @@ pub(crate) struct ActiveWatch {
     end: Arc<EndSignal>,
     sampling: Sampling,
     done: Done,
-    _place: Place,
+    place: Place,
 }
 
 enum Sampling {
@@ -93,7 +94,7 @@ impl ActiveWatch {
                 Sampling::Never
             },
             done,
-            _place: place,
+            place,
         }
     }
 
@@ -150,10 +151,9 @@ impl ActiveWatch {
                     Sampling::Running(target) => {
                         // Until it is accepted, the listener goes on standing in for it.
                         if socket.inode != 0 {
-                            target.note_unread(socket.inode, socket.uid, looked.before_ns);
-                        } else {
-                            target.note_still_unread(looked.before_ns);
+                            target.note_socket(Wanted::from(&socket));
                         }
+                        target.note_unread(looked.before_ns);
                         Wants::NextLook
                     }
                     Sampling::NotYet | Sampling::Never => Wants::NextLook,
@@ -189,12 +189,17 @@ impl ActiveWatch {
     pub(crate) fn finish(mut self) {
         self.pick_up.end_now(self.end.read_by_ns());
         let (process, process_missing) = match &self.sampling {
-            Sampling::Running(target) => match target.finish().finish() {
-                Ok(process) => (Some(process), None),
-                Err(why) => (None, why),
-            },
+            Sampling::Running(target) => {
+                target.finish();
+                match target.log().finish() {
+                    Ok(process) => (Some(process), None),
+                    Err(why) => (None, why),
+                }
+            }
             Sampling::NotYet | Sampling::Never => (None, None),
         };
+        // Whoever is told may want to watch again at once.
+        drop(self.place);
         (self.done)(WatchResult {
             queue: self.pick_up.queue(),
             picked_up: self.pick_up.picked_up(),

@@ -5,11 +5,12 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::time::{Duration, Instant};
 
 use crate::active_watch::{ActiveWatch, Wants};
-use crate::counters::{Counters, count};
+use crate::counting::{Counters, count};
+use crate::owner::Wanted;
 use crate::paced_thread::Pace;
 use crate::pick_up::Looked;
 use crate::queue_lookup::{MOST_AT_ONCE, QueueLookup};
-use crate::sampler::SampleTarget;
+use crate::sample_target::SampleTarget;
 use crate::settings::WatcherSettings;
 use crate::sock_diag::{Look, OpenSocket};
 
@@ -148,17 +149,11 @@ impl WatchLoop {
                 Look::Remembered(_) | Look::Absent | Look::Refused(_) => return None,
             }
         }
-        let target = Arc::new(SampleTarget::new(holder.inode, holder.uid));
-        target.note_still_unread(unread_ns);
-        match sampler.try_send(Arc::clone(&target)) {
-            Ok(()) => {
-                count(&self.counters.sampled_watches, 1);
-                Some(target)
-            }
-            Err(_) => {
-                count(&self.counters.sampling_refused, 1);
-                None
-            }
+        let target = Arc::new(SampleTarget::new(Wanted::from(&holder), unread_ns));
+        if sampler.try_send(Arc::clone(&target)).is_err() {
+            count(&self.counters.sampling_refused, 1);
+            return None;
         }
+        Some(target)
     }
 }

@@ -38,15 +38,18 @@ mod primer;
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 mod receive;
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+mod receive_into;
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 mod socket_options;
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 pub use {
     primer::Primer,
     receive::receive,
+    receive_into::receive_into,
     socket_options::{enable_receive_stamps, tcp_info},
 };
 
 #[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
 mod unsupported;
 #[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
-pub use unsupported::{Primer, enable_receive_stamps, receive, tcp_info};
+pub use unsupported::{Primer, enable_receive_stamps, receive, receive_into, tcp_info};

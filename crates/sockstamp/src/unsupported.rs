@@ -38,6 +38,14 @@ pub fn receive(_fd: BorrowedFd<'_>, _buffer: &mut [MaybeUninit<u8>]) -> io::Resu
     Err(not_here())
 }
 
+/// Says that stamped reads are not available; read the socket the ordinary way.
+///
+/// # Errors
+/// Always [`io::ErrorKind::Unsupported`].
+pub fn receive_into(_fd: BorrowedFd<'_>, _buffer: &mut [u8]) -> io::Result<Received> {
+    Err(not_here())
+}
+
 /// Says that TCP facts are not available.
 ///
 /// # Errors

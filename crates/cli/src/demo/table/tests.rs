@@ -13,6 +13,8 @@ fn report(behaviour: Behaviour, client_seconds: f64) -> ClientReport {
         status: 200,
         client_seconds,
         server_seconds: 1.25,
+        before_send_seconds: 0.001,
+        unread_seconds: client_seconds - 1.252,
         blind_sleeps: 1,
         slept_over_response: client_seconds > 1.5,
     }
@@ -122,7 +124,7 @@ fn the_document_has_the_verdict_and_the_truth_side_by_side() {
     let exchange = &document["exchanges"][0];
     assert_eq!(exchange["findings"][0]["cause"], "client_blind_sleep");
     assert_eq!(exchange["revision"], 3);
-    assert_eq!(exchange["planted"]["gap"], true);
-    assert_eq!(exchange["planted"]["lag_seconds"], 0.75);
+    assert_eq!(exchange["planted"]["truth"], "planted");
+    assert_eq!(exchange["planted"]["client"]["client_seconds"], 2.0);
     assert_eq!(exchange["judgement"], "found");
 }

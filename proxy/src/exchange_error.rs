@@ -1,0 +1,118 @@
+//! Why the proxy cannot give the client the server's response.
+
+use std::io;
+use std::time::Duration;
+
+use http::StatusCode;
+use skewtap_core::exchange::Outcome;
+
+/// Everything that keeps an exchange from its response.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ExchangeError {
+    /// A plain path, but the proxy has no upstream.
+    #[error("no upstream is set, only requests for whole http:// URLs are served")]
+    NoUpstream,
+    /// A whole URL, but forwarding is off.
+    #[error("forwarding to the host in the URL is switched off")]
+    ForwardOff,
+    /// `CONNECT`.
+    #[error("CONNECT is not supported")]
+    Connect,
+    /// A whole URL of another scheme than http.
+    #[error("only http:// URLs are forwarded")]
+    Scheme,
+    /// The request would come back to this proxy.
+    #[error("the request is addressed to the proxy itself")]
+    Loop,
+    /// The server's name has no address.
+    #[error("{host} cannot be resolved")]
+    Name {
+        /// The name.
+        host: String,
+        /// What the resolver says.
+        source: io::Error,
+    },
+    /// Nothing listens at the server's address.
+    #[error("connection to the server refused")]
+    Refused(#[source] io::Error),
+    /// No connection, for another reason.
+    #[error("no connection to the server")]
+    Unreachable(#[source] io::Error),
+    /// No connection within the time allowed.
+    #[error("no connection to the server within {0:?}")]
+    ConnectTimeout(Duration),
+    /// The connection broke before the response began.
+    #[error("the server's connection broke")]
+    Broken(#[source] hyper::Error),
+    /// What the server sent is not HTTP/1.
+    #[error("the server's answer is not HTTP/1")]
+    Malformed(#[source] hyper::Error),
+    /// The client went away while sending.
+    #[error("the client stopped sending")]
+    ClientGone(#[source] hyper::Error),
+}
+
+impl ExchangeError {
+    /// Sorts an error of the connection to the server.
+    pub(crate) fn from_hyper(error: hyper::Error) -> Self {
+        if error.is_parse() {
+            Self::Malformed(error)
+        } else if error.is_user() {
+            // The only thing handed to hyper that can fail is the client's body.
+            Self::ClientGone(error)
+        } else {
+            Self::Broken(error)
+        }
+    }
+
+    /// The status of the proxy's answer.
+    pub(crate) fn status(&self) -> StatusCode {
+        match self {
+            Self::NoUpstream => StatusCode::BAD_REQUEST,
+            Self::ForwardOff => StatusCode::FORBIDDEN,
+            Self::Connect | Self::Scheme => StatusCode::NOT_IMPLEMENTED,
+            Self::Loop => StatusCode::LOOP_DETECTED,
+            Self::ConnectTimeout(_) => StatusCode::GATEWAY_TIMEOUT,
+            Self::Name { .. }
+            | Self::Refused(_)
+            | Self::Unreachable(_)
+            | Self::Broken(_)
+            | Self::Malformed(_)
+            | Self::ClientGone(_) => StatusCode::BAD_GATEWAY,
+        }
+    }
+
+    /// The value of the header `x-skewtap-reason` in the proxy's answer.
+    pub(crate) const fn reason(&self) -> &'static str {
+        match self {
+            Self::NoUpstream => "no-upstream",
+            Self::ForwardOff => "forwarding-off",
+            Self::Connect => "connect-unsupported",
+            Self::Scheme => "scheme-unsupported",
+            Self::Loop => "loop",
+            Self::Name { .. } => "upstream-name",
+            Self::Refused(_) => "upstream-refused",
+            Self::Unreachable(_) => "upstream-unreachable",
+            Self::ConnectTimeout(_) => "upstream-connect-timeout",
+            Self::Broken(_) => "upstream-broken",
+            Self::Malformed(_) => "upstream-malformed",
+            Self::ClientGone(_) => "client-gone",
+        }
+    }
+
+    /// How the exchange ends.
+    pub(crate) const fn outcome(&self) -> Outcome {
+        match self {
+            Self::NoUpstream | Self::ForwardOff | Self::Connect | Self::Scheme | Self::Loop => {
+                Outcome::Refused
+            }
+            Self::Name { .. }
+            | Self::Refused(_)
+            | Self::Unreachable(_)
+            | Self::ConnectTimeout(_) => Outcome::UpstreamUnreachable,
+            Self::Broken(_) => Outcome::UpstreamBroken,
+            Self::Malformed(_) => Outcome::UpstreamMalformed,
+            Self::ClientGone(_) => Outcome::ClientGone,
+        }
+    }
+}

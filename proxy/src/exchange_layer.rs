@@ -1,0 +1,32 @@
+//! Opens the exchange of a request.
+
+use http::header::HOST;
+use http::{HeaderValue, Request};
+use hyper::body::Incoming;
+
+use crate::connection::Connection;
+use crate::journal::RequestFacts;
+
+/// Opens the exchange. The journal closes it when both messages have gone by, or when the
+/// connection ends, whichever is first.
+pub(crate) fn open(connection: &Connection, request: Request<Incoming>) -> Request<Incoming> {
+    let facts = RequestFacts {
+        method: request.method().clone(),
+        uri: request.uri().clone(),
+        version: request.version(),
+        authority: authority(&request),
+    };
+    connection.journal.borrow_mut().begin(facts);
+    request
+}
+
+fn authority(request: &Request<Incoming>) -> Option<HeaderValue> {
+    match request.uri().authority() {
+        Some(authority) => {
+            let whole = authority.as_str();
+            let host = whole.rsplit_once('@').map_or(whole, |(_, host)| host);
+            HeaderValue::from_str(host).ok()
+        }
+        None => request.headers().get(HOST).cloned(),
+    }
+}

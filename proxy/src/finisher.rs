@@ -1,0 +1,96 @@
+//! The task that turns finished exchanges into records, off the path of requests.
+
+use std::sync::Arc;
+
+use skewtap_core::exchange::{SourceState, Sources};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep_until};
+
+use crate::capture_thread::SeenPackets;
+use crate::config::Config;
+use crate::note::Note;
+use crate::pending::{Complete, Pending, Waits};
+use crate::record;
+use crate::ship::Records;
+
+/// Notes taken at once.
+const NOTES_AT_ONCE: usize = 256;
+
+/// What the finisher works with.
+pub(crate) struct Setup {
+    pub(crate) sources: Sources,
+    pub(crate) packets: Option<SeenPackets>,
+    pub(crate) waits: Waits,
+}
+
+impl Setup {
+    pub(crate) fn new(
+        config: &Arc<Config>,
+        sources: Sources,
+        packets: Option<SeenPackets>,
+    ) -> Self {
+        let captures = sources.capture == SourceState::Used;
+        let waits = Waits {
+            watch: config.longest_watch,
+            activity: config.activity_wait,
+            packets: if captures {
+                config.packet_grace
+            } else {
+                std::time::Duration::ZERO
+            },
+        };
+        Self {
+            sources,
+            packets,
+            waits,
+        }
+    }
+}
+
+/// Runs until all that can send notes are gone and every exchange has become a record.
+pub(crate) async fn run(setup: Setup, mut notes: mpsc::Receiver<Note>, records: Records) {
+    let mut pending = Pending::new(setup.waits);
+    let mut batch = Vec::with_capacity(NOTES_AT_ONCE);
+    let mut open = true;
+    while open || pending.next_due().is_some() {
+        tokio::select! {
+            taken = notes.recv_many(&mut batch, NOTES_AT_ONCE), if open => open = taken > 0,
+            () = until(pending.next_due()) => {}
+        }
+        let now = Instant::now();
+        for note in batch.drain(..) {
+            let overflow = match note {
+                Note::Finished(exchange) => pending.finished(exchange, now),
+                Note::Activity { id, at } => {
+                    pending.activity(id, at, now);
+                    None
+                }
+                Note::Watched { id } => {
+                    pending.look_again(id, now);
+                    None
+                }
+            };
+            if let Some(complete) = overflow {
+                finish(&setup, &complete, &records);
+            }
+        }
+        while let Some(complete) = pending.due(now) {
+            finish(&setup, &complete, &records);
+        }
+    }
+}
+
+async fn until(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => sleep_until(deadline).await,
+        None => std::future::pending().await,
+    }
+}
+
+fn finish(setup: &Setup, complete: &Complete, records: &Records) {
+    let Complete { exchange, activity } = complete;
+    let record = record::of(exchange, *activity, &setup.sources, setup.packets.as_ref());
+    if let Some(record) = record {
+        records.send(record);
+    }
+}

@@ -1,0 +1,471 @@
+//! Everything known of one client connection and its connection to the server.
+//!
+//! The sockets of both legs report their reads and writes here, the service
+//! stack reports which request is being served, and together they make up the
+//! exchanges. All of it runs in the connection's own task.
+
+mod interim;
+mod leg;
+mod open_exchange;
+mod watches;
+
+use std::collections::VecDeque;
+use std::io::IoSlice;
+use std::os::fd::BorrowedFd;
+use std::rc::Rc;
+
+use bytes::Bytes;
+use skewtap_core::exchange::Outcome;
+use skewtap_sockstamp::tcp_info;
+
+use crate::message_log::{Passed, Waiting};
+use crate::metrics::Dropped;
+use crate::moment::{Arrival, Departure, Read};
+use crate::note::Note;
+use crate::worker::Worker;
+
+use interim::InterimQueue;
+pub(crate) use leg::{ConnectTimes, LegAddresses};
+use leg::{DownLeg, ReadBytes, UpLeg};
+pub(crate) use open_exchange::{OpenExchange, RequestFacts, TcpSpan, UpSide};
+use watches::Watches;
+
+/// Which of the two connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    /// Between client and proxy.
+    Down,
+    /// Between proxy and server.
+    Up,
+}
+
+/// The journal of one client connection.
+#[derive(Debug)]
+pub(crate) struct Journal {
+    worker: Rc<Worker>,
+    down: DownLeg,
+    waiting: Waiting<Arrival>,
+    up: Option<UpLeg>,
+    /// Exchanges that are not over, oldest first; more than one only while the end of a response
+    /// waits to be written and the next request has been read already.
+    open: VecDeque<Box<OpenExchange>>,
+    /// Requests given to the service stack so far.
+    served: u64,
+    interim: InterimQueue,
+    watches: Watches,
+    /// The latest finished exchange, until the client shows another sign of life.
+    listening_for: Option<(u64, Departure)>,
+    /// The client sent a request before it had the response to the one before.
+    pipelines: bool,
+    /// The client sends no more.
+    down_ended: bool,
+    /// Counts what came from the server, so that the connection's task sees when to look again.
+    up_reads: u64,
+}
+
+impl Journal {
+    /// A journal of a connection accepted at `accepted_ns`.
+    pub(crate) fn new(worker: Rc<Worker>, addresses: LegAddresses, accepted_ns: i64) -> Self {
+        Self {
+            worker,
+            down: DownLeg::new(addresses, accepted_ns),
+            waiting: Waiting::new(),
+            up: None,
+            open: VecDeque::new(),
+            served: 0,
+            interim: InterimQueue::default(),
+            watches: Watches::default(),
+            listening_for: None,
+            pipelines: false,
+            down_ended: false,
+            up_reads: 0,
+        }
+    }
+
+    /// Opens the exchange of the next request.
+    pub(crate) fn begin(&mut self, facts: RequestFacts) {
+        let index = self.served;
+        self.served += 1;
+        let exchange = OpenExchange::new(
+            self.worker.next_exchange_id(),
+            facts,
+            self.waiting.take(index),
+            &self.down,
+            index,
+        );
+        self.open.push_back(Box::new(exchange));
+    }
+
+    /// Notes how the exchange now being served will end, unless something was noted before.
+    pub(crate) fn note_outcome(&mut self, outcome: Outcome) {
+        if let Some(exchange) = self.open.back_mut() {
+            exchange.outcome.get_or_insert(outcome);
+        }
+    }
+
+    /// Notes the identifiers that the exchange now being served belongs to.
+    pub(crate) fn note_trace(&mut self, trace: crate::trace_context::TraceContext) {
+        if let Some(exchange) = self.open.back_mut() {
+            exchange.trace = Some(trace);
+        }
+    }
+
+    /// Notes a new connection to the server in place of the one before.
+    pub(crate) fn connected(&mut self, addresses: LegAddresses, times: ConnectTimes) {
+        self.up = Some(UpLeg::new(addresses, times));
+    }
+
+    /// Ties the exchange now being served to the connection to the server.
+    pub(crate) fn sent_up(&mut self) {
+        if let (Some(exchange), Some(up)) = (self.open.back_mut(), &mut self.up) {
+            exchange.up = Some(up.begin());
+        }
+    }
+
+    /// Takes a read.
+    pub(crate) fn read(&mut self, side: Side, bytes: &[u8], read: Read, socket: BorrowedFd<'_>) {
+        match side {
+            Side::Down => self.read_down(bytes, read, socket),
+            Side::Up => self.read_up(bytes, read, socket),
+        }
+        if let Some(kernel_ns) = read.kernel_ns {
+            self.worker
+                .metrics
+                .scheduling_delay(read.after_ns.saturating_sub(kernel_ns));
+        }
+    }
+
+    /// Takes a write: the first `written` of `bytes` left.
+    pub(crate) fn wrote(
+        &mut self,
+        side: Side,
+        bytes: &[IoSlice<'_>],
+        written: usize,
+        when: Departure,
+        socket: BorrowedFd<'_>,
+    ) {
+        let mut left = written;
+        for piece in bytes {
+            let part = piece.get(..left.min(piece.len())).unwrap_or_default();
+            left -= part.len();
+            match side {
+                Side::Down => self.wrote_down(part, when, socket),
+                Side::Up => self.wrote_up(part, when),
+            }
+        }
+    }
+
+    /// Takes the proxy's own close of its sending half.
+    pub(crate) fn closing(&mut self, side: Side) {
+        if side == Side::Down {
+            let mut ended = None;
+            self.down
+                .responses
+                .end_of_stream(|passed| ended = Some(passed));
+            if let Some(Passed::End { end, last, .. }) = ended {
+                self.response_ended(end, last);
+            }
+        }
+    }
+
+    /// The interim response bytes to be written now, if any are due.
+    pub(crate) fn interim_due(&self) -> Option<Bytes> {
+        self.interim.due(self.down.responses.between_messages())
+    }
+
+    /// Notes that the first `count` bytes of those due were written.
+    pub(crate) fn interim_sent(&mut self, count: usize) {
+        self.interim.sent(count);
+    }
+
+    /// Whether no interim response waits to be written.
+    pub(crate) fn interim_is_empty(&self) -> bool {
+        self.interim.is_empty()
+    }
+
+    /// Whether the client has been sent whole responses only.
+    pub(crate) fn between_responses(&self) -> bool {
+        self.down.responses.between_messages()
+    }
+
+    /// Whether no exchange is open.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.open.is_empty()
+    }
+
+    /// Whether the client is in the middle of sending a request's head.
+    pub(crate) fn head_is_open(&self) -> bool {
+        self.down.requests.head_is_open()
+    }
+
+    /// Whether the client has sent the whole request and now waits.
+    pub(crate) fn client_waits(&self) -> bool {
+        let newest = self.open.back();
+        !self.down_ended && newest.is_some_and(|open| open.request_is_complete())
+    }
+
+    /// How many reads from the server there were.
+    pub(crate) fn up_reads(&self) -> u64 {
+        self.up_reads
+    }
+
+    /// Takes the end of what the client sends, seen at `read`.
+    pub(crate) fn client_ended(&mut self, read: Read) {
+        self.down_ended = true;
+        self.heard_from_client(self.down.bounds.end_of_stream(read));
+    }
+
+    /// Takes a socket's failure.
+    pub(crate) fn failed(&mut self, side: Side) {
+        match side {
+            Side::Down => self.down_ended = true,
+            Side::Up => self.server_left(),
+        }
+    }
+
+    /// Whether the client closed its sending half and the server has all that came before.
+    pub(crate) fn half_close_is_due(&self) -> bool {
+        let newest = self.open.back();
+        self.down_ended && newest.is_some_and(|open| open.request_was_passed_on())
+    }
+
+    /// Takes the end of the connection to the server.
+    pub(crate) fn server_gone(&mut self) {
+        self.up = None;
+    }
+
+    /// Closes whatever is still open when the connection ends.
+    pub(crate) fn close(&mut self) {
+        while let Some(mut exchange) = self.open.pop_front() {
+            exchange.outcome = Some(exchange.outcome_when_cut_short());
+            let id = exchange.id;
+            self.hand_over(exchange);
+            self.tell(Note::Activity { id, at: None });
+        }
+        if let Some((id, _)) = self.listening_for.take() {
+            self.tell(Note::Activity { id, at: None });
+        }
+    }
+
+    fn read_down(&mut self, bytes: &[u8], read: Read, socket: BorrowedFd<'_>) {
+        if bytes.is_empty() {
+            self.client_ended(read);
+            return;
+        }
+        let span = (self.down.requests.offset(), bytes.len());
+        let this_read = ReadBytes::new(self.down.bounds, read, span, socket);
+        if self.listening_for.is_some() {
+            self.heard_from_client(this_read.first());
+        }
+        let Self {
+            down,
+            waiting,
+            open,
+            served,
+            ..
+        } = self;
+        let responses = &mut down.responses;
+        let (mut heads, mut refused, mut ended) = (0_u64, 0_u64, false);
+        down.requests.feed(
+            bytes,
+            |offset| this_read.at(offset),
+            |passed, method| match passed {
+                Passed::Head { message, .. } => {
+                    responses.expect_response_to(method);
+                    heads += 1;
+                    refused += u64::from(!waiting.push(message));
+                }
+                Passed::Interim { .. } => {}
+                Passed::End { index, end, last } if index < *served => {
+                    if let Some(exchange) = open.back_mut() {
+                        exchange.request_ended(end, last);
+                        ended = true;
+                    }
+                }
+                Passed::End { index, end, last } => waiting.end(index, end, last),
+            },
+        );
+        let (bounds, figures) = this_read.done();
+        (down.bounds, down.tcp) = (bounds, figures.or(down.tcp));
+        self.pipelines |= heads > 1 || (heads > 0 && !self.open.is_empty());
+        self.worker.metrics.messages_lost(refused);
+        if ended {
+            self.finish_if_over();
+        }
+    }
+
+    fn read_up(&mut self, bytes: &[u8], read: Read, socket: BorrowedFd<'_>) {
+        self.up_reads += 1;
+        if bytes.is_empty() {
+            self.server_ended(read);
+            return;
+        }
+        let Self {
+            up,
+            open,
+            interim,
+            watches,
+            ..
+        } = self;
+        let (Some(up), Some(exchange)) = (up, open.back_mut()) else {
+            return;
+        };
+        let span = (up.responses.offset(), bytes.len());
+        let this_read = ReadBytes::new(up.bounds, read, span, socket);
+        watches.server_answered(exchange, this_read.latest());
+        up.responses.feed(
+            bytes,
+            |offset| this_read.at(offset),
+            this_read.latest(),
+            |passed, head| match passed {
+                Passed::Interim { message, status } => {
+                    exchange.interim_arrived(message, status);
+                    if exchange.takes_interim() {
+                        interim.push(head);
+                    }
+                }
+                Passed::Head { message, .. } => exchange.answer_began(message),
+                Passed::End { end, last, .. } => {
+                    exchange.answer_ended(end, last, this_read.figures());
+                }
+            },
+        );
+        let (bounds, figures) = this_read.done();
+        (up.bounds, up.tcp) = (bounds, figures.or(up.tcp));
+    }
+
+    fn server_ended(&mut self, read: Read) {
+        if let (Some(up), Some(exchange)) = (&mut self.up, self.open.back_mut()) {
+            exchange.server_closed(read.after_ns);
+            up.responses.end_of_stream(|passed| {
+                if let Passed::End { end, last, .. } = passed {
+                    exchange.answer_ended(end, last, None);
+                }
+            });
+        }
+        self.server_left();
+    }
+
+    /// Notes what the server's end means for an exchange whose response is not complete.
+    fn server_left(&mut self) {
+        let malformed = self
+            .up
+            .as_ref()
+            .is_some_and(|up| up.responses.is_malformed());
+        if let Some(exchange) = self.open.back_mut() {
+            exchange.server_left(malformed, self.down_ended);
+        }
+    }
+
+    fn wrote_up(&mut self, bytes: &[u8], when: Departure) {
+        let Self {
+            up,
+            open,
+            watches,
+            worker,
+            ..
+        } = self;
+        let (Some(up), Some(exchange)) = (up, open.back_mut()) else {
+            return;
+        };
+        if up.requests.between_messages() {
+            // A response cannot have come before its request left.
+            up.bounds.nothing_before(when.before_ns);
+        }
+        let responses = &mut up.responses;
+        up.requests.feed(
+            bytes,
+            |_| when,
+            |passed, method| match passed {
+                Passed::Head { message, .. } => {
+                    responses.expect_response_to(method);
+                    exchange.ask_began(message);
+                }
+                Passed::Interim { .. } => {}
+                Passed::End { end, last, .. } => {
+                    exchange.ask_ended(end, last);
+                    watches.server(worker, exchange, end, last);
+                }
+            },
+        );
+    }
+
+    fn wrote_down(&mut self, bytes: &[u8], when: Departure, socket: BorrowedFd<'_>) {
+        let Self { down, open, .. } = self;
+        let mut ended = None;
+        down.responses.feed(
+            bytes,
+            |_| when,
+            when,
+            |passed, _| match passed {
+                Passed::Interim { message, status } => {
+                    if let Some(exchange) = open.front_mut() {
+                        exchange.interim_sent(message, status);
+                    }
+                }
+                Passed::Head { message, status } => {
+                    if let Some(exchange) = open.front_mut() {
+                        exchange.response_began(message, status);
+                    }
+                }
+                Passed::End { end, last, .. } => ended = Some((end, last)),
+            },
+        );
+        if let Some((end, last)) = ended {
+            self.down.tcp = tcp_info(socket).ok().or(self.down.tcp);
+            self.response_ended(end, last);
+        }
+    }
+
+    fn response_ended(&mut self, end: u64, last: Departure) {
+        if let Some(exchange) = self.open.front_mut() {
+            exchange.response_ended(end, last);
+            self.watches
+                .client(&self.worker, exchange, (end, last), self.down_ended);
+            self.finish_if_over();
+        }
+    }
+
+    /// Finishes the oldest exchange if both its messages went by whole.
+    fn finish_if_over(&mut self) {
+        let oldest = self.open.front();
+        if !oldest.is_some_and(|open| open.response_was_written() && open.request_is_complete()) {
+            return;
+        }
+        let Some(mut exchange) = self.open.pop_front() else {
+            return;
+        };
+        exchange.outcome.get_or_insert(Outcome::Complete);
+        if let (Some(last), false) = (exchange.response_left(), self.pipelines) {
+            self.listening_for = Some((exchange.id, last));
+        }
+        self.hand_over(exchange);
+    }
+
+    fn hand_over(&mut self, mut exchange: Box<OpenExchange>) {
+        exchange.seal(self.down.tcp);
+        self.worker
+            .metrics
+            .exchange(exchange.outcome.unwrap_or(Outcome::ClientGone));
+        self.tell(Note::Finished(exchange));
+    }
+
+    /// Takes the client's next sign of life after a response, be it bytes or the end.
+    fn heard_from_client(&mut self, at: Arrival) {
+        if let Some((id, response)) = self.listening_for.take() {
+            // What had come before the response left proves nothing, then or later.
+            self.pipelines |= at.latest_ns() < response.before_ns;
+            let at = (!self.pipelines).then_some(at);
+            self.watches
+                .heard_from_client(at.filter(|_| !self.down_ended));
+            self.tell(Note::Activity { id, at });
+        }
+    }
+
+    fn tell(&self, note: Note) {
+        let is_exchange = matches!(note, Note::Finished(_));
+        if !self.worker.notes.send(note) && is_exchange {
+            self.worker.metrics.dropped(Dropped::FinisherFull, 1);
+        }
+    }
+}

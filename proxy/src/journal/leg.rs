@@ -1,0 +1,159 @@
+//! The two connections, each with the messages in both directions.
+
+use std::cell::OnceCell;
+use std::net::SocketAddr;
+use std::os::fd::BorrowedFd;
+
+use skewtap_sockstamp::{TcpInfo, tcp_info};
+
+use super::open_exchange::UpSide;
+use crate::message_log::{RequestLog, ResponseLog};
+use crate::moment::{Arrival, ArrivalBounds, Departure, Read};
+
+/// Both ends of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LegAddresses {
+    /// The proxy's end.
+    pub(crate) local: SocketAddr,
+    /// The other end.
+    pub(crate) peer: SocketAddr,
+}
+
+/// How a connection to a server came about, in nanoseconds of `CLOCK_REALTIME`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ConnectTimes {
+    /// The clock before and after the call that sent the first packet.
+    pub(crate) start: Departure,
+    /// The clock when the connection was found to stand.
+    pub(crate) connected_ns: i64,
+}
+
+/// The connection from the client.
+#[derive(Debug)]
+pub(super) struct DownLeg {
+    pub(super) addresses: LegAddresses,
+    pub(super) accepted_ns: i64,
+    pub(super) bounds: ArrivalBounds,
+    pub(super) requests: RequestLog<Arrival>,
+    pub(super) responses: ResponseLog<Departure>,
+    pub(super) tcp: Option<TcpInfo>,
+}
+
+impl DownLeg {
+    pub(super) fn new(addresses: LegAddresses, accepted_ns: i64) -> Self {
+        Self {
+            addresses,
+            accepted_ns,
+            bounds: ArrivalBounds::new(accepted_ns),
+            requests: RequestLog::new(),
+            responses: ResponseLog::new(),
+            tcp: None,
+        }
+    }
+}
+
+/// The connection to the server.
+#[derive(Debug)]
+pub(super) struct UpLeg {
+    addresses: LegAddresses,
+    times: ConnectTimes,
+    exchanges: i64,
+    pub(super) bounds: ArrivalBounds,
+    pub(super) requests: RequestLog<Departure>,
+    pub(super) responses: ResponseLog<Arrival>,
+    pub(super) tcp: Option<TcpInfo>,
+}
+
+impl UpLeg {
+    pub(super) fn new(addresses: LegAddresses, times: ConnectTimes) -> Self {
+        Self {
+            addresses,
+            times,
+            exchanges: 0,
+            bounds: ArrivalBounds::new(times.connected_ns),
+            requests: RequestLog::new(),
+            responses: ResponseLog::new(),
+            tcp: None,
+        }
+    }
+
+    /// The next exchange on this connection.
+    pub(super) fn begin(&mut self) -> UpSide {
+        let earlier = self.exchanges;
+        self.exchanges += 1;
+        UpSide::new(
+            self.addresses,
+            earlier,
+            (earlier == 0).then_some(self.times),
+            self.tcp,
+        )
+    }
+}
+
+/// One read with its bytes, on its way through a message log.
+#[derive(Debug)]
+pub(super) struct ReadBytes<'a> {
+    bounds: ArrivalBounds,
+    read: Read,
+    start: u64,
+    end: u64,
+    socket: BorrowedFd<'a>,
+    figures: OnceCell<Option<TcpInfo>>,
+}
+
+impl<'a> ReadBytes<'a> {
+    /// A read of `length` bytes that begin at `start` of the stream.
+    pub(super) fn new(
+        bounds: ArrivalBounds,
+        read: Read,
+        (start, length): (u64, usize),
+        socket: BorrowedFd<'a>,
+    ) -> Self {
+        Self {
+            bounds,
+            read,
+            start,
+            end: start.saturating_add(length as u64),
+            socket,
+            figures: OnceCell::new(),
+        }
+    }
+
+    /// When the byte at `offset` arrived. Asks the kernel once, so it is for boundaries only.
+    pub(super) fn at(&self, offset: u64) -> Arrival {
+        let mut bounds = self.bounds;
+        let last = offset.checked_add(1) == Some(self.end);
+        bounds.read(self.read, self.segments()).byte(last)
+    }
+
+    /// When the first byte arrived.
+    pub(super) fn first(&self) -> Arrival {
+        self.at(self.start)
+    }
+
+    /// When the last byte arrived, without asking the kernel.
+    pub(super) fn latest(&self) -> Arrival {
+        let mut bounds = self.bounds;
+        bounds.read(self.read, None).byte(true)
+    }
+
+    /// The kernel's figures just after the read.
+    pub(super) fn figures(&self) -> Option<TcpInfo> {
+        *self.figures.get_or_init(|| tcp_info(self.socket).ok())
+    }
+
+    /// The bounds for the next read, and the figures if they were asked for.
+    pub(super) fn done(mut self) -> (ArrivalBounds, Option<TcpInfo>) {
+        let figures = self.figures.get().copied().flatten();
+        let segments = self.figures.get().and_then(|_| self.segments());
+        self.bounds.read(self.read, segments);
+        (self.bounds, figures)
+    }
+
+    /// How many segments brought the stream so far; `None` if more than was read has come by now.
+    fn segments(&self) -> Option<u32> {
+        self.figures()
+            .filter(|info| info.bytes_received == self.end)
+            .map(|info| info.data_segments_in)
+    }
+}

@@ -1,0 +1,314 @@
+//! Starting, serving and stopping.
+
+use std::future::Future;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+
+use skewtap_core::exchange::{SourceState, Sources};
+use skewtap_host::{Watcher, WatcherSettings};
+use skewtap_sockstamp::Primer;
+use tokio::sync::{Semaphore, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use crate::admin::Observed;
+use crate::capture_thread::CaptureThread;
+use crate::config::{Config, ConfigError};
+use crate::listen::listen;
+use crate::metrics::Metrics;
+use crate::note::Notes;
+use crate::target::Router;
+use crate::worker::{self, Seed};
+use crate::{admin, finisher, ship};
+
+/// Most notes that wait for the finisher.
+const NOTES_ROOM: usize = 65_536;
+
+/// Why a proxy could not start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// Settings that cannot be used, all of them.
+    #[error("settings cannot be used: {}", list(.0))]
+    Config(Vec<ConfigError>),
+    /// A port that could not be opened.
+    #[error("cannot listen on {address}: choose another address with {flag}")]
+    Listen {
+        /// The address wanted.
+        address: SocketAddr,
+        /// The flag of the program that changes it.
+        flag: &'static str,
+        /// What the kernel says.
+        source: io::Error,
+    },
+    /// The exporter of records could not be made.
+    #[error("cannot export to {endpoint}")]
+    Export {
+        /// The OTLP endpoint.
+        endpoint: String,
+        /// What the exporter says.
+        source: opentelemetry_otlp::ExporterBuildError,
+    },
+}
+
+/// Why a proxy stopped serving other than by being told to.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServeError {
+    /// A forwarding thread could not be started or could not run.
+    #[error("forwarding thread failed")]
+    Worker(#[source] io::Error),
+}
+
+/// The addresses that a proxy listens on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Addresses {
+    /// For clients.
+    pub traffic: SocketAddr,
+    /// For `/healthz` and `/metrics`.
+    pub admin: Option<SocketAddr>,
+}
+
+/// A proxy that listens but does not serve yet.
+pub struct Proxy {
+    config: Arc<Config>,
+    addresses: Addresses,
+    traffic: TcpListener,
+    admin: Option<TcpListener>,
+    metrics: Arc<Metrics>,
+    sources: Sources,
+    exporter: Option<ship::Exporter>,
+    watcher: Option<Arc<Watcher>>,
+    capture: Option<CaptureThread>,
+    _primer: Option<Primer>,
+}
+
+impl Proxy {
+    /// Checks the settings, opens the ports and tries every source of stamps. Clients can
+    /// connect from here on; they are served once [`Proxy::serve`] runs.
+    ///
+    /// # Errors
+    /// [`StartError`] says what cannot be used and how to change it.
+    pub async fn bind(config: Config) -> Result<Self, StartError> {
+        config.check().map_err(StartError::Config)?;
+        // The primer waits for the kernel, a few milliseconds as a rule.
+        let primer = tokio::task::spawn_blocking(Primer::new).await;
+        let primer = primer.unwrap_or_else(|panic| Err(io::Error::other(panic)));
+        let traffic = open(config.listen, config.backlog, "--listen")?;
+        let admin = config
+            .admin
+            .map(|address| open(address, config.backlog, "--admin"));
+        let admin = admin.transpose()?;
+        let addresses = Addresses {
+            traffic: address_of(&traffic, config.listen, "--listen")?,
+            admin: match (&admin, config.admin) {
+                (Some(listener), Some(wanted)) => Some(address_of(listener, wanted, "--admin")?),
+                _ => None,
+            },
+        };
+        let router = Router::new(&config, addresses.traffic);
+        let (capture, capture_state) = start_capture(&config, &router, addresses.traffic.port());
+        let watcher = config
+            .queues
+            .then(|| Arc::new(Watcher::start(watching(&config))));
+        let watched = watcher
+            .as_ref()
+            .map(|watcher| watcher.availability().clone());
+        let sources = Sources {
+            kernel_stamps: state_of(&primer),
+            capture: capture_state,
+            queues: watched
+                .as_ref()
+                .map_or(SourceState::Off, |state| state.queues.clone()),
+            processes: watched.map_or(SourceState::Off, |state| state.processes),
+        };
+        let exporter = config.otlp.as_ref().map(ship::Exporter::new).transpose()?;
+        Ok(Self {
+            config: Arc::new(config),
+            addresses,
+            traffic,
+            admin,
+            metrics: Arc::new(Metrics::new()),
+            sources,
+            exporter,
+            watcher,
+            capture,
+            _primer: primer.ok(),
+        })
+    }
+
+    /// Where it listens, with the ports that the kernel chose.
+    #[must_use]
+    pub fn addresses(&self) -> Addresses {
+        self.addresses
+    }
+
+    /// Which sources of stamps are at work.
+    #[must_use]
+    pub fn sources(&self) -> Sources {
+        self.sources.clone()
+    }
+
+    /// Serves until `shutdown` is ready, then stops accepting, lets open exchanges end, ships
+    /// what is left, each within [`Config::drain_timeout`], and returns.
+    ///
+    /// # Errors
+    /// [`ServeError`] when it cannot go on.
+    pub async fn serve(self, shutdown: impl Future<Output = ()>) -> Result<(), ServeError> {
+        let stop = CancellationToken::new();
+        let _stop_on_every_way_out = stop.clone().drop_guard();
+        let (notes, notes_out) = Notes::new(NOTES_ROOM);
+        let (records, shipping) = ship::start(&self.config, self.exporter, &self.metrics);
+        let packets = self.capture.as_ref().map(CaptureThread::seen);
+        let setup = finisher::Setup::new(&self.config, self.sources, packets.clone());
+        let finishing = tokio::spawn(finisher::run(setup, notes_out, records));
+        if let Some(listener) = self.admin {
+            let observed = Observed {
+                metrics: Arc::clone(&self.metrics),
+                packets: packets.clone(),
+                watcher: self.watcher.clone(),
+            };
+            tokio::spawn(admin::serve(listener, observed, stop.clone()));
+        }
+        let mut workers = Vec::new();
+        let permits = Arc::new(Semaphore::new(self.config.max_connections));
+        for number in 0..self.config.workers {
+            let seed = Seed {
+                number: number as u64,
+                config: Arc::clone(&self.config),
+                router: Router::new(&self.config, self.addresses.traffic),
+                metrics: Arc::clone(&self.metrics),
+                notes: notes.clone(),
+                watcher: self.watcher.clone(),
+                packets: packets.clone(),
+                listener: self.traffic.try_clone().map_err(ServeError::Worker)?,
+                permits: Arc::clone(&permits),
+                stop: stop.clone(),
+            };
+            workers.push(start_worker(seed)?);
+        }
+        // Only the workers keep the finisher going, and it alone the shipper.
+        drop((notes, self.traffic));
+        let outcome = serve_until(shutdown, &mut workers).await;
+        stop.cancel();
+        for worker in workers {
+            finished(worker.await)?;
+        }
+        for task in [finishing, shipping] {
+            if let Err(error) = task.await {
+                tracing::error!(error = %error, "a task ended badly");
+            }
+        }
+        outcome
+    }
+}
+
+type WorkerEnd = oneshot::Receiver<io::Result<()>>;
+
+/// Waits for the signal to stop, or for a worker that ends without it.
+async fn serve_until(
+    shutdown: impl Future<Output = ()>,
+    workers: &mut Vec<WorkerEnd>,
+) -> Result<(), ServeError> {
+    let mut shutdown = std::pin::pin!(shutdown);
+    let early = std::future::poll_fn(|cx| {
+        if shutdown.as_mut().poll(cx).is_ready() {
+            return std::task::Poll::Ready(None);
+        }
+        for (at, worker) in workers.iter_mut().enumerate() {
+            if let std::task::Poll::Ready(ended) = std::pin::Pin::new(worker).poll(cx) {
+                return std::task::Poll::Ready(Some((at, ended)));
+            }
+        }
+        std::task::Poll::Pending
+    })
+    .await;
+    match early {
+        None => Ok(()),
+        Some((at, ended)) => {
+            workers.swap_remove(at);
+            finished(ended)
+        }
+    }
+}
+
+fn start_worker(seed: Seed) -> Result<WorkerEnd, ServeError> {
+    let (ended, end) = oneshot::channel();
+    let name = format!("skewtap-fwd-{}", seed.number);
+    std::thread::Builder::new()
+        .name(name)
+        .spawn(move || {
+            // The other end is gone only when serving was given up.
+            let (Ok(()) | Err(_)) = ended.send(worker::run(seed));
+        })
+        .map_err(ServeError::Worker)?;
+    Ok(end)
+}
+
+fn finished(end: Result<io::Result<()>, oneshot::error::RecvError>) -> Result<(), ServeError> {
+    let panicked = |_| io::Error::other("the thread panicked");
+    end.map_err(panicked)
+        .and_then(|end| end)
+        .map_err(ServeError::Worker)
+}
+
+fn open(address: SocketAddr, backlog: u16, flag: &'static str) -> Result<TcpListener, StartError> {
+    listen(address, backlog).map_err(|source| StartError::Listen {
+        address,
+        flag,
+        source,
+    })
+}
+
+fn address_of(
+    listener: &TcpListener,
+    wanted: SocketAddr,
+    flag: &'static str,
+) -> Result<SocketAddr, StartError> {
+    listener.local_addr().map_err(|source| StartError::Listen {
+        address: wanted,
+        flag,
+        source,
+    })
+}
+
+/// Opens the capture if it is wanted; what keeps it from working is said once.
+fn start_capture(
+    config: &Config,
+    router: &Router,
+    port: u16,
+) -> (Option<CaptureThread>, SourceState) {
+    if !config.capture {
+        return (None, SourceState::Off);
+    }
+    let mut ports = vec![port];
+    ports.extend(router.upstream_port());
+    match CaptureThread::start(&ports) {
+        Ok(capture) => (Some(capture), SourceState::Used),
+        Err(error) => {
+            tracing::warn!(error = %error, "packets are not captured, going on without");
+            (None, SourceState::Unavailable(error.to_string()))
+        }
+    }
+}
+
+fn watching(config: &Config) -> WatcherSettings {
+    WatcherSettings {
+        queues: config.queues,
+        processes: config.processes,
+        longest_watch: config.longest_watch,
+        ..WatcherSettings::default()
+    }
+}
+
+fn state_of(primer: &io::Result<Primer>) -> SourceState {
+    match primer {
+        Ok(_) => SourceState::Used,
+        Err(error) => SourceState::Unavailable(error.to_string()),
+    }
+}
+
+fn list(faults: &[ConfigError]) -> String {
+    let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
+    faults.join("; ")
+}

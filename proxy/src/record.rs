@@ -1,0 +1,229 @@
+//! From the raw stamps of an exchange to its record.
+
+use opentelemetry_sdk::trace::{IdGenerator, RandomIdGenerator};
+use skewtap_core::clock::{Source, Stamp};
+use skewtap_core::endpoint::QueueWatch;
+use skewtap_core::exchange::{ExchangeRecord, Leg, Outcome, SourceState, Sources, TcpFigures};
+use skewtap_core::ids::{SpanId, TraceId};
+use skewtap_core::milestone::{Milestone, Milestones};
+
+use crate::capture_thread::SeenPackets;
+use crate::journal::{LegAddresses, OpenExchange, TcpSpan, UpSide};
+use crate::message_log::Message;
+use crate::moment::{Arrival, Departure};
+use crate::wire_join::{self, Told};
+
+/// Longest text taken from a request, in bytes; the rest is cut off.
+const LONGEST_TEXT: usize = 2_048;
+
+/// Makes the record of a finished exchange. `activity` is the client's next sign of life, if it
+/// proves that the client has read the response.
+pub(crate) fn of(
+    exchange: &OpenExchange,
+    activity: Option<Arrival>,
+    sources: &Sources,
+    packets: Option<&SeenPackets>,
+) -> Option<ExchangeRecord> {
+    let mut milestones = own_stamps(exchange);
+    for stamp in activity.into_iter().flat_map(Arrival::stamps) {
+        milestones.note(Milestone::ClientNextActivity, stamp);
+    }
+    let mut sources = sources.clone();
+    if let Some(packets) = packets {
+        let told = packets.look(|index| wire_join::add(index, exchange, &mut milestones));
+        sources.capture = capture_state(told, packets.state());
+    }
+    let client = exchange.client_watch.as_ref().and_then(|slot| slot.get());
+    let server = exchange.server_watch.as_ref().and_then(|slot| slot.get());
+    for (milestone, stamp) in [
+        (
+            Milestone::ClientPickedUp,
+            client.and_then(|watch| watch.picked_up),
+        ),
+        (
+            Milestone::ServerPickedUp,
+            server.and_then(|watch| watch.picked_up),
+        ),
+        (
+            Milestone::ServerAccepted,
+            server.and_then(|watch| watch.accepted),
+        ),
+    ] {
+        if let Some(stamp) = stamp {
+            milestones.note(milestone, stamp);
+        }
+    }
+    let (trace_id, span_id, parent_span_id, sampled) = identity(exchange)?;
+    let facts = &exchange.facts;
+    let authority = facts.authority.as_ref();
+    Some(ExchangeRecord {
+        trace_id,
+        span_id,
+        parent_span_id,
+        sampled,
+        method: cut(facts.method.as_str()),
+        scheme: "http".to_owned(),
+        authority: authority
+            .map(|a| cut(&String::from_utf8_lossy(a.as_bytes())))
+            .unwrap_or_default(),
+        path: cut(facts.uri.path()),
+        status: exchange.status,
+        outcome: exchange.outcome.unwrap_or(Outcome::ClientGone),
+        request_bytes: exchange.request.and_then(length),
+        response_bytes: exchange.response.and_then(length),
+        down: leg(exchange.down, exchange.down_earlier, exchange.down_tcp),
+        up: exchange
+            .up
+            .as_ref()
+            .map(|up| leg(up.addresses, up.earlier, up.tcp)),
+        milestones,
+        client_queue: client.map_or(QueueWatch::NOT_WATCHED, |watch| watch.queue),
+        client_process: client.and_then(|watch| watch.process.clone()),
+        server_queue: server.map_or(QueueWatch::NOT_WATCHED, |watch| watch.queue),
+        server_process: server.and_then(|watch| watch.process.clone()),
+        sources,
+        clock_step_ns: exchange.clock_step_ns,
+    })
+}
+
+fn own_stamps(exchange: &OpenExchange) -> Milestones {
+    let mut milestones = Milestones::default();
+    if let Some(ns) = exchange.accepted_ns {
+        milestones.note(Milestone::DownConnected, Stamp::at(ns, Source::User));
+    }
+    arrivals(
+        &mut milestones,
+        exchange.request,
+        [
+            Milestone::DownRequestFirst,
+            Milestone::DownRequestHead,
+            Milestone::DownRequestLast,
+        ],
+    );
+    if let Some(interim) = exchange.sent_continue {
+        milestones.note(Milestone::DownContinue, interim.head.stamp());
+    }
+    departures(
+        &mut milestones,
+        exchange.response,
+        [
+            Milestone::DownResponseFirst,
+            Milestone::DownResponseHead,
+            Milestone::DownResponseLast,
+        ],
+    );
+    if let Some(up) = &exchange.up {
+        up_stamps(&mut milestones, up);
+    }
+    milestones
+}
+
+fn up_stamps(milestones: &mut Milestones, up: &UpSide) {
+    if let Some(connect) = up.connect {
+        milestones.note(Milestone::UpConnectStart, connect.start.stamp());
+        let connected = Stamp::at(connect.connected_ns, Source::User);
+        milestones.note(Milestone::UpConnected, connected);
+    }
+    departures(
+        milestones,
+        up.request,
+        [
+            Milestone::UpRequestFirst,
+            Milestone::UpRequestHead,
+            Milestone::UpRequestLast,
+        ],
+    );
+    for stamp in up
+        .got_continue
+        .into_iter()
+        .flat_map(|interim| interim.head.stamps())
+    {
+        milestones.note(Milestone::UpContinue, stamp);
+    }
+    arrivals(
+        milestones,
+        up.response,
+        [
+            Milestone::UpResponseFirst,
+            Milestone::UpResponseHead,
+            Milestone::UpResponseLast,
+        ],
+    );
+    if let Some(ns) = up.closed_ns {
+        milestones.note(Milestone::UpFin, Stamp::at(ns, Source::User));
+    }
+}
+
+fn arrivals(milestones: &mut Milestones, message: Option<Message<Arrival>>, names: [Milestone; 3]) {
+    let Some(message) = message else { return };
+    let times = [Some(message.first), Some(message.head), message.last];
+    for (milestone, arrival) in names.into_iter().zip(times) {
+        for stamp in arrival.into_iter().flat_map(Arrival::stamps) {
+            milestones.note(milestone, stamp);
+        }
+    }
+}
+
+fn departures(
+    milestones: &mut Milestones,
+    message: Option<Message<Departure>>,
+    names: [Milestone; 3],
+) {
+    let Some(message) = message else { return };
+    let times = [Some(message.first), Some(message.head), message.last];
+    for (milestone, departure) in names.into_iter().zip(times) {
+        if let Some(departure) = departure {
+            milestones.note(milestone, departure.stamp());
+        }
+    }
+}
+
+fn capture_state(told: Told, state: SourceState) -> SourceState {
+    match (state, told) {
+        (SourceState::Used, Told::Some) => SourceState::Used,
+        (SourceState::Used, Told::Nothing) => {
+            SourceState::Unavailable("no packet of this exchange was seen".to_owned())
+        }
+        (SourceState::Used, Told::Lossy) => SourceState::Unavailable(
+            "packets may have been lost to the capture during this exchange".to_owned(),
+        ),
+        (other, _) => other,
+    }
+}
+
+/// Trace, own span, parent span, and whether it is sampled.
+fn identity(exchange: &OpenExchange) -> Option<(TraceId, SpanId, Option<SpanId>, bool)> {
+    let trace = exchange.trace?;
+    if trace.added {
+        return Some((trace.trace_id, trace.span_id, None, trace.sampled));
+    }
+    let own = RandomIdGenerator::default().new_span_id();
+    let own = SpanId::from_bytes(&own.to_bytes()).ok()?;
+    Some((trace.trace_id, own, Some(trace.span_id), trace.sampled))
+}
+
+fn leg(addresses: LegAddresses, earlier_exchanges: i64, tcp: TcpSpan) -> Leg {
+    Leg {
+        local: addresses.local.to_string(),
+        peer: addresses.peer.to_string(),
+        earlier_exchanges,
+        tcp: tcp.after.and_then(|after| {
+            let before_retransmits = tcp.before.map_or(0, |before| before.total_retransmits);
+            let before_limited = tcp.before.map_or(0, |before| before.window_limited_ns);
+            Some(TcpFigures {
+                min_rtt_ns: after.min_rtt_ns?,
+                retransmits: i64::from(after.total_retransmits.wrapping_sub(before_retransmits)),
+                window_limited_ns: after.window_limited_ns.saturating_sub(before_limited),
+            })
+        }),
+    }
+}
+
+fn length<T>(message: Message<T>) -> Option<i64> {
+    i64::try_from(message.end?.checked_sub(message.start)?).ok()
+}
+
+fn cut(text: &str) -> String {
+    let end = text.floor_char_boundary(LONGEST_TEXT.min(text.len()));
+    text.get(..end).unwrap_or_default().to_owned()
+}

@@ -1,0 +1,114 @@
+//! Bodies on their way through, one piece at a time.
+
+use std::cell::RefCell;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use hyper::body::Incoming;
+
+use crate::journal::Journal;
+
+/// A request's body on its way to the server.
+///
+/// It is read as soon as the head is on its way, whether the client waits for `100 Continue` or
+/// not: the pieces go on when the client sends them, and whether the client is told to send
+/// them is between the client and the server.
+pub(crate) struct RequestBody {
+    incoming: Incoming,
+    /// Set while the client may wait for `100 Continue`.
+    unasked: Option<Rc<RefCell<Journal>>>,
+}
+
+impl RequestBody {
+    /// The body of a request; `expects` says whether the client may wait for `100 Continue`.
+    pub(crate) fn new(incoming: Incoming, expects: bool, journal: &Rc<RefCell<Journal>>) -> Self {
+        Self {
+            incoming,
+            unasked: expects.then(|| Rc::clone(journal)),
+        }
+    }
+}
+
+impl Body for RequestBody {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        if let Some(journal) = &self.unasked {
+            // The first read makes hyper write a `100 Continue` of its own, which the socket
+            // takes out. It finds it only between responses. The connection's task comes
+            // back here after every write.
+            if !journal.borrow().between_responses() {
+                return Poll::Pending;
+            }
+            self.unasked = None;
+        }
+        Pin::new(&mut self.incoming).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.incoming.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.incoming.size_hint()
+    }
+}
+
+/// The body of a response on its way to the client.
+pub(crate) enum ResponseBody {
+    /// The server's, under the framing that its head announces.
+    Server {
+        /// The pieces.
+        incoming: Incoming,
+        /// Whether the head gives the length, so that hyper must not work it out itself.
+        announced: bool,
+    },
+    /// The proxy's own.
+    Own(Option<Bytes>),
+}
+
+impl Body for ResponseBody {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        match &mut *self {
+            Self::Server { incoming, .. } => Pin::new(incoming).poll_frame(cx),
+            Self::Own(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            // Asked before the head is written: an empty body would lose the length that
+            // the server gave, as in 304, or move it to the end of the head.
+            Self::Server {
+                announced: true, ..
+            } => false,
+            Self::Server { incoming, .. } => incoming.is_end_stream(),
+            Self::Own(bytes) => bytes.is_none(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Server {
+                announced: true, ..
+            } => SizeHint::default(),
+            Self::Server { incoming, .. } => incoming.size_hint(),
+            Self::Own(bytes) => {
+                SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
+            }
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! Sending a request on, over the one connection to the server.
+
+use std::future::{Future, poll_fn};
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::AsFd;
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use http::header::EXPECT;
+use http::{Request, Response};
+use hyper::body::Incoming;
+use hyper::client::conn::http1::{Builder, SendRequest};
+use skewtap_sockstamp::{enable_receive_stamps, realtime_ns};
+use tokio::net::{TcpSocket, TcpStream};
+
+use crate::connection::Connection;
+use crate::exchange_error::ExchangeError;
+use crate::journal::{ConnectTimes, LegAddresses, Side};
+use crate::moment::Departure;
+use crate::relayed_body::RequestBody;
+use crate::stamped_io::StampedIo;
+use crate::target::Target;
+
+/// The innermost service: gives the server's response.
+pub(crate) struct Upstream {
+    connection: Rc<Connection>,
+}
+
+impl Upstream {
+    pub(crate) fn new(connection: Rc<Connection>) -> Self {
+        Self { connection }
+    }
+}
+
+impl tower::Service<Request<Incoming>> for Upstream {
+    type Response = Response<Incoming>;
+    type Error = ExchangeError;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>>>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), ExchangeError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Incoming>) -> Self::Future {
+        Box::pin(send(Rc::clone(&self.connection), request))
+    }
+}
+
+async fn send(
+    connection: Rc<Connection>,
+    mut request: Request<Incoming>,
+) -> Result<Response<Incoming>, ExchangeError> {
+    let target = connection.worker.router.route(&mut request)?;
+    let expects = request.headers().contains_key(EXPECT);
+    let mut request = request.map(|body| RequestBody::new(body, expects, &connection.journal));
+    loop {
+        let (mut sender, fresh) = sender_to(&connection, &target).await?;
+        connection.journal.borrow_mut().sent_up();
+        match sender.try_send_request(request).await {
+            Ok(response) => {
+                connection.return_sender(sender);
+                interim_responses_first(&connection).await;
+                return Ok(response);
+            }
+            Err(mut refused) => match refused.take_message() {
+                // The server closed between two exchanges, and no byte of this one has left.
+                Some(unsent) if !fresh => request = unsent,
+                _ => return Err(ExchangeError::from_hyper(refused.into_error())),
+            },
+        }
+    }
+}
+
+/// The sender of the connection there is, or of a new one; and whether it is new.
+async fn sender_to(
+    connection: &Connection,
+    target: &Target,
+) -> Result<(SendRequest<RequestBody>, bool), ExchangeError> {
+    if let Some(mut sender) = connection.take_sender(target)
+        && sender.ready().await.is_ok()
+    {
+        return Ok((sender, false));
+    }
+    dial(connection, target).await?;
+    let sender = connection.take_sender(target);
+    let gone = || ExchangeError::Unreachable(io::ErrorKind::NotConnected.into());
+    sender.map(|sender| (sender, true)).ok_or_else(gone)
+}
+
+/// Waits until the client has been sent the interim responses that came before the final one.
+async fn interim_responses_first(connection: &Connection) {
+    // The socket wakes this task when the last of them has gone.
+    poll_fn(|_| {
+        if connection.journal.borrow().interim_is_empty() {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
+    })
+    .await;
+}
+
+async fn dial(connection: &Connection, target: &Target) -> Result<(), ExchangeError> {
+    let worker = &connection.worker;
+    let allowed = worker.config.connect_timeout;
+    if let Some(packets) = &worker.packets {
+        packets.add_port(target.port);
+    }
+    let connecting = async {
+        let addresses = resolve(target).await?;
+        connect_to_one(addresses, |address| worker.router.is_own(address)).await
+    };
+    let (socket, times) = tokio::time::timeout(allowed, connecting)
+        .await
+        .map_err(|_| ExchangeError::ConnectTimeout(allowed))??;
+    let addresses = LegAddresses {
+        local: socket.local_addr().map_err(ExchangeError::Unreachable)?,
+        peer: socket.peer_addr().map_err(ExchangeError::Unreachable)?,
+    };
+    connection.journal.borrow_mut().connected(addresses, times);
+    let socket = Rc::new(socket);
+    let io = StampedIo::new(
+        Rc::clone(&socket),
+        Side::Up,
+        Rc::clone(&connection.journal),
+        Rc::clone(&worker.scratch),
+    );
+    let (sender, http) = Builder::new()
+        .preserve_header_case(true)
+        .max_buf_size(worker.config.max_head_bytes)
+        .handshake(io)
+        .await
+        .map_err(ExchangeError::from_hyper)?;
+    connection.install(target.clone(), socket, sender, http);
+    Ok(())
+}
+
+async fn resolve(target: &Target) -> Result<Vec<SocketAddr>, ExchangeError> {
+    if let Ok(address) = target.host.parse::<IpAddr>() {
+        return Ok(vec![SocketAddr::new(address, target.port)]);
+    }
+    let found = tokio::net::lookup_host((target.host.as_str(), target.port)).await;
+    let found = found.map(Iterator::collect).and_then(|found: Vec<_>| {
+        let none = || io::Error::new(io::ErrorKind::NotFound, "no address");
+        if found.is_empty() {
+            Err(none())
+        } else {
+            Ok(found)
+        }
+    });
+    found.map_err(|source| ExchangeError::Name {
+        host: target.host.clone(),
+        source,
+    })
+}
+
+/// Tries the addresses in order, as they were given.
+async fn connect_to_one(
+    addresses: Vec<SocketAddr>,
+    is_own: impl Fn(SocketAddr) -> bool,
+) -> Result<(TcpStream, ConnectTimes), ExchangeError> {
+    let mut failure = io::Error::from(io::ErrorKind::NotFound);
+    for address in addresses {
+        if is_own(address) {
+            return Err(ExchangeError::Loop);
+        }
+        match connect(address).await {
+            Ok(connected) => return Ok(connected),
+            Err(error) => failure = error,
+        }
+    }
+    Err(if failure.kind() == io::ErrorKind::ConnectionRefused {
+        ExchangeError::Refused(failure)
+    } else {
+        ExchangeError::Unreachable(failure)
+    })
+}
+
+async fn connect(address: SocketAddr) -> io::Result<(TcpStream, ConnectTimes)> {
+    let socket = if address.is_ipv4() {
+        TcpSocket::new_v4()?
+    } else {
+        TcpSocket::new_v6()?
+    };
+    socket.set_nodelay(true)?;
+    if let Err(error) = enable_receive_stamps(socket.as_fd()) {
+        tracing::debug!(error = %error, "no receive stamps on the connection to the server");
+    }
+    let mut connecting = pin!(socket.connect(address));
+    let mut start = None;
+    // The first poll makes the system call.
+    let socket = poll_fn(|cx| {
+        let before_ns = realtime_ns();
+        let polled = connecting.as_mut().poll(cx);
+        let after_ns = realtime_ns();
+        start.get_or_insert(Departure {
+            before_ns,
+            after_ns,
+        });
+        polled
+    })
+    .await?;
+    let connected_ns = realtime_ns();
+    let at_once = Departure {
+        before_ns: connected_ns,
+        after_ns: connected_ns,
+    };
+    let times = ConnectTimes {
+        start: start.unwrap_or(at_once),
+        connected_ns,
+    };
+    Ok((socket, times))
+}

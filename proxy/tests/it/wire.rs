@@ -1,0 +1,57 @@
+//! Reading exact bytes from a socket.
+
+use std::io::Read;
+use std::net::TcpStream;
+
+/// Reads exactly as many bytes as `expected` has, and compares.
+#[track_caller]
+pub(crate) fn expect(stream: &mut TcpStream, expected: &str) {
+    let got = exactly(stream, expected.len());
+    assert_eq!(String::from_utf8_lossy(&got), expected);
+}
+
+/// Reads exactly `count` bytes.
+#[track_caller]
+pub(crate) fn exactly(stream: &mut TcpStream, count: usize) -> Vec<u8> {
+    let mut bytes = vec![0; count];
+    let mut got = 0;
+    while got < count {
+        let read = stream.read(&mut bytes[got..]);
+        let read = read.unwrap_or_else(|error| {
+            panic!("{error} after {:?}", String::from_utf8_lossy(&bytes[..got]))
+        });
+        assert_ne!(
+            read,
+            0,
+            "end after {:?}",
+            String::from_utf8_lossy(&bytes[..got])
+        );
+        got += read;
+    }
+    bytes
+}
+
+/// Reads up to the empty line that ends a head.
+#[track_caller]
+pub(crate) fn head(stream: &mut TcpStream) -> String {
+    let mut bytes = Vec::new();
+    while !bytes.ends_with(b"\r\n\r\n") {
+        bytes.extend(exactly(stream, 1));
+    }
+    String::from_utf8(bytes).unwrap()
+}
+
+/// Reads to the end of the stream.
+#[track_caller]
+pub(crate) fn rest(stream: &mut TcpStream) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    stream.read_to_end(&mut bytes).unwrap();
+    bytes
+}
+
+/// Asserts that the stream has ended.
+#[track_caller]
+pub(crate) fn expect_end(stream: &mut TcpStream) {
+    let bytes = rest(stream);
+    assert_eq!(String::from_utf8_lossy(&bytes), "");
+}
