@@ -30,6 +30,9 @@ const BYTES_PER_ROUND: usize = 8 << 20;
 /// The longest pause between two looks at what is due.
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
+/// How long to go on with what is in the log once it is closed; the rest is for the next start.
+const FINISH_WITHIN: Duration = Duration::from_secs(10);
+
 /// How long to wait after the store refused.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
@@ -59,7 +62,7 @@ pub(crate) struct Pipeline {
 }
 
 impl Pipeline {
-    /// Runs until the log is closed and read to its end.
+    /// Runs until the log is closed and read to its end, or was closed some time ago.
     pub(crate) fn run(mut self) {
         let mut position = 0;
         let mut needed_from = 0;
@@ -80,7 +83,11 @@ impl Pipeline {
                 }
             }
             self.publish_sizes();
-            if self.log_end.wait_beyond(position, self.pause()) == LogNews::Closed {
+            let late = self
+                .log_end
+                .closed_for()
+                .is_some_and(|closed| closed > FINISH_WITHIN);
+            if late || self.log_end.wait_beyond(position, self.pause()) == LogNews::Closed {
                 break;
             }
         }

@@ -62,6 +62,22 @@ fn json_says_the_same_as_protobuf() {
 }
 
 #[test]
+fn json_of_later_versions_is_read_without_what_is_new() {
+    let json = r#"{"resourceSpans": [{"novel": 1, "scopeSpans": [{"scope": {"name": "lib"}, "spans": [{
+        "traceId": "07070707070707070707070707070707", "spanId": "0808080808080808",
+        "name": "GET", "kind": 3, "novel": {"a": [1]},
+        "startTimeUnixNano": "1700000000000000000", "endTimeUnixNano": "1700000001000000000",
+        "attributes": [
+            {"key": "http.request.method", "value": {"stringValue": "PUT"}, "novel": 1},
+            {"key": "http.response.status_code", "value": {"intValue": "201"}}
+        ]}]}]}]}"#;
+    let request: ExportTraceServiceRequest = serde_json::from_str(json).unwrap();
+    let span = reported(request.resource_spans[0].clone());
+    assert_eq!((span.kind, span.status), (SpanKind::Client, Some(201)));
+    assert_eq!(span.method.as_deref(), Some("PUT"));
+}
+
+#[test]
 fn both_generations_of_attribute_names_are_read() {
     let text = |text: &str| Value::StringValue(text.to_owned());
     let of = |attributes| {

@@ -41,6 +41,7 @@ pub(crate) struct ActiveWatch {
     began: Instant,
     interval: Option<Duration>,
     due: Instant,
+    last_look: bool,
     end: Arc<EndSignal>,
     sampling: Sampling,
     done: Done,
@@ -87,6 +88,7 @@ impl ActiveWatch {
             began: now,
             interval: None,
             due: now,
+            last_look: false,
             end,
             sampling: if sample {
                 Sampling::NotYet
@@ -111,7 +113,22 @@ impl ActiveWatch {
 
     /// Whether it is to end without a further look.
     pub(crate) fn must_end(&self, now: Instant, longest: Duration) -> bool {
-        self.end.ended() || now.saturating_duration_since(self.began) > longest
+        (self.end.ended() && self.end.read_by_ns().is_some())
+            || now.saturating_duration_since(self.began) > longest
+    }
+
+    /// Makes a look due that is the last, if the caller ended the watch without a word on what
+    /// had been read: an endpoint that reads and closes at once does both between two looks.
+    pub(crate) fn look_a_last_time_if_ended(&mut self, now: Instant) {
+        if self.end.ended() {
+            self.last_look = true;
+            self.due = now;
+        }
+    }
+
+    /// Whether the look that was made is the last.
+    pub(crate) const fn has_looked_last(&self) -> bool {
+        self.last_look
     }
 
     /// The look-up of the endpoint's socket.

@@ -79,6 +79,9 @@ impl WatchLoop {
         for watch in self.active.extract_if(.., |w| w.must_end(now, longest)) {
             watch.finish();
         }
+        for watch in &mut self.active {
+            watch.look_a_last_time_if_ended(now);
+        }
     }
 
     fn look_at_due(&mut self) {
@@ -125,7 +128,7 @@ impl WatchLoop {
                 true
             }
         };
-        if goes_on {
+        if goes_on && !watch.has_looked_last() {
             self.active.push(watch);
         } else {
             watch.finish();

@@ -164,13 +164,13 @@ impl Summary {
         )];
         if self.disturbed > 0 {
             lines.push(format!(
-                "{} exchanges were late without anything planted, and are not counted",
+                "not counted: {} late without anything planted",
                 self.disturbed
             ));
         }
         if self.without_verdict > 0 {
             lines.push(format!(
-                "{} verdicts did not arrive in time",
+                "without a verdict in time: {}",
                 self.without_verdict
             ));
         }

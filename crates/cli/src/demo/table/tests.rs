@@ -102,7 +102,7 @@ fn what_went_wrong_is_said_and_does_not_pass() {
         "NO VERDICT",
         "blind-sleep client, server delay 1.250 s: flagged without the cause client_blind_sleep",
         "0 of 1 planted gaps found, 1 of 2 healthy exchanges flagged",
-        "1 verdicts did not arrive in time",
+        "without a verdict in time: 1",
     ] {
         assert!(text.contains(line), "no {line:?} in\n{text}");
     }
