@@ -96,7 +96,7 @@ fn await_scraped(prometheus: &Prometheus, rounds: u32) {
             prometheus.value(query).filter(|found| *found >= value)
         });
     }
-    let now = prometheus.value("time()").unwrap();
+    let now = prometheus.value("vector(time())").unwrap();
     let evaluated = "min(timestamp(edge:skewtap_unexplained_over_50ms:ratio_rate3d))";
     await_some(evaluated, || {
         prometheus.value(evaluated).filter(|at| *at > now)
@@ -152,7 +152,8 @@ fn names_any(query: &str, names: &[&str]) -> bool {
 }
 
 fn names_only(query: &str, names: &[&str]) -> bool {
-    series_in(query).iter().all(|name| names.contains(&&**name))
+    let named = series_in(query);
+    !named.is_empty() && named.iter().all(|name| names.contains(&&**name))
 }
 
 #[test]
