@@ -5,26 +5,28 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-use hyper::client::conn::http1::{Connection as HttpConnection, SendRequest};
-use tokio::net::TcpStream;
-
 use crate::journal::Journal;
 use crate::relayed_body::RequestBody;
 use crate::stamped_io::StampedIo;
 use crate::target::Target;
+use crate::transport::Transport;
+use crate::tunnel::End;
 use crate::worker::Worker;
+use hyper::client::conn::http1::{Connection as HttpConnection, SendRequest};
 
 /// One client connection and, once needed, its connection to the server.
 pub(crate) struct Connection {
     pub(crate) worker: Rc<Worker>,
     pub(crate) journal: Rc<RefCell<Journal>>,
     server: RefCell<Option<Server>>,
+    /// The server's end of a tunnel.
+    tunnel: RefCell<Option<End>>,
 }
 
 /// The connection to the server.
 struct Server {
     target: Target,
-    socket: Rc<TcpStream>,
+    transport: Transport,
     /// Not here while an exchange uses it.
     sender: Option<SendRequest<RequestBody>>,
     http: Pin<Box<HttpConnection<StampedIo, RequestBody>>>,
@@ -36,6 +38,7 @@ impl Connection {
             worker,
             journal: Rc::new(RefCell::new(journal)),
             server: RefCell::new(None),
+            tunnel: RefCell::new(None),
         }
     }
 
@@ -43,13 +46,13 @@ impl Connection {
     pub(crate) fn install(
         &self,
         target: Target,
-        socket: Rc<TcpStream>,
+        transport: Transport,
         sender: SendRequest<RequestBody>,
         http: HttpConnection<StampedIo, RequestBody>,
     ) {
         *self.server.borrow_mut() = Some(Server {
             target,
-            socket,
+            transport,
             sender: Some(sender),
             http: Box::pin(http),
         });
@@ -81,15 +84,43 @@ impl Connection {
         if let Err(error) = outcome {
             tracing::debug!(error = %error, "connection to the server ended");
         }
-        *slot = None;
+        let gone = slot.take();
         drop(slot);
+        if self.journal.borrow().is_tunnel() {
+            // It left HTTP, and only then.
+            *self.tunnel.borrow_mut() = gone.map(Server::into_end);
+            return Poll::Ready(());
+        }
         self.journal.borrow_mut().server_gone();
         Poll::Ready(())
     }
 
     /// The socket to the server.
-    pub(crate) fn server_socket(&self) -> Option<Rc<TcpStream>> {
+    pub(crate) fn server_transport(&self) -> Option<Transport> {
         let server = self.server.borrow();
-        server.as_ref().map(|server| Rc::clone(&server.socket))
+        server.as_ref().map(|server| server.transport.clone())
+    }
+
+    /// Takes `end` for the tunnel that the exchange now being served becomes, in place of the
+    /// connection to a server that there was.
+    pub(crate) fn install_tunnel(&self, end: End) {
+        *self.server.borrow_mut() = None;
+        *self.tunnel.borrow_mut() = Some(end);
+        self.journal.borrow_mut().tunnel_is_made();
+    }
+
+    /// Takes the server's end of the tunnel.
+    pub(crate) fn take_tunnel(&self) -> Option<End> {
+        self.tunnel.borrow_mut().take()
+    }
+}
+
+impl Server {
+    fn into_end(self) -> End {
+        let parts = Pin::into_inner(self.http).into_parts();
+        End {
+            transport: self.transport,
+            early: parts.read_buf,
+        }
     }
 }

@@ -1,25 +1,22 @@
 //! One client connection, from its first byte to its last.
 
 use std::future::poll_fn;
-use std::net::Shutdown;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use hyper::server::conn::http1::Builder;
-use skewtap_sockstamp::realtime_ns;
-use socket2::SockRef;
-use tokio::io::ReadBuf;
 use tokio::net::TcpStream;
 use tokio::time::{Sleep, sleep};
 use tokio_util::sync::CancellationToken;
 
 use crate::connection::Connection;
 use crate::journal::{Journal, LegAddresses, Side};
-use crate::moment::Read;
-use crate::service_stack;
 use crate::stamped_io::StampedIo;
+use crate::transport::Transport;
+use crate::tunnel::End;
 use crate::worker::Worker;
+use crate::{service_stack, tunnel};
 
 /// Serves one client until either side closes. `stop` lets the exchange under way end and
 /// closes the connection after it.
@@ -33,14 +30,14 @@ pub(crate) async fn serve(
     let journal = Journal::new(Rc::clone(&worker), addresses, accepted_ns);
     let connection = Rc::new(Connection::new(worker, journal));
     let closing = Closing(Rc::clone(&connection));
-    let socket = Rc::new(socket);
+    let client = Transport::plain(socket);
     let io = StampedIo::new(
-        Rc::clone(&socket),
+        client.clone(),
         Side::Down,
         Rc::clone(&connection.journal),
         Rc::clone(&connection.worker.scratch),
     );
-    let http = Builder::new()
+    let mut http = Builder::new()
         .half_close(true)
         .preserve_header_case(true)
         .auto_date_header(false)
@@ -48,16 +45,15 @@ pub(crate) async fn serve(
         .max_header_size(connection.worker.config.max_head_bytes)
         .max_buf_size(connection.worker.config.max_head_bytes)
         .serve_connection(io, service_stack::of(&connection));
-    let mut http = pin!(http);
     let mut stopped = pin!(stop.cancelled_owned());
     let mut mirror = Mirror::default();
     let ended = poll_fn(|cx| {
         if !mirror.stopping && stopped.as_mut().poll(cx).is_ready() {
             mirror.stopping = true;
-            http.as_mut().graceful_shutdown();
+            Pin::new(&mut http).graceful_shutdown();
         }
         loop {
-            if let Poll::Ready(ended) = http.as_mut().poll(cx) {
+            if let Poll::Ready(ended) = Pin::new(&mut http).poll(cx) {
                 return Poll::Ready(ended);
             }
             let seen = connection.journal.borrow().up_reads();
@@ -65,23 +61,53 @@ pub(crate) async fn serve(
             let idle = connection.journal.borrow().is_idle();
             if mirror.server_closed && idle && !mirror.stopping {
                 mirror.stopping = true;
-                http.as_mut().graceful_shutdown();
+                Pin::new(&mut http).graceful_shutdown();
             } else if connection.journal.borrow().up_reads() == seen {
                 break;
             }
         }
-        match mirror.poll_client(cx, &connection, &socket) {
+        match mirror.poll_client(cx, &connection, &client) {
             Poll::Ready(()) => Poll::Ready(Ok(())),
             Poll::Pending => Poll::Pending,
         }
     })
     .await;
+    if ended.is_ok() && connection.journal.borrow().is_tunnel() {
+        let transport = client.clone();
+        let early = http.into_parts().read_buf;
+        carry_tunnel(&connection, End { transport, early }).await;
+        return;
+    }
     send_what_is_owed(&connection).await;
     if let Err(error) = ended {
         connection.worker.metrics.connection_error(&error);
         tracing::debug!(error = %error, "connection from a client ended");
     }
     drop(closing);
+}
+
+/// Carries what follows after the connection has left HTTP.
+async fn carry_tunnel(connection: &Connection, client: End) {
+    // The server's side leaves HTTP by itself, if it has not already.
+    let server = poll_fn(|cx| {
+        if let Some(end) = connection.take_tunnel() {
+            return Poll::Ready(Some(end));
+        }
+        match connection.poll_server(cx) {
+            Poll::Ready(()) => Poll::Ready(connection.take_tunnel()),
+            Poll::Pending => Poll::Pending,
+        }
+    });
+    let Some(server) = server.await else { return };
+    let early = (client.early.len(), server.early.len());
+    connection.journal.borrow_mut().tunnelled_early(early);
+    tunnel::run(
+        &connection.journal,
+        &connection.worker.scratch,
+        client,
+        server,
+    )
+    .await;
 }
 
 /// Lets the server have the rest of a request whose client closed after it had sent all of it
@@ -129,32 +155,30 @@ impl Mirror {
         &mut self,
         cx: &mut Context<'_>,
         connection: &Connection,
-        socket: &TcpStream,
+        client: &Transport,
     ) -> Poll<()> {
         if self.poll_head_deadline(cx, connection).is_ready() {
             return Poll::Ready(());
         }
         if connection.journal.borrow().client_waits() {
-            let before_ns = realtime_ns();
-            let mut byte = [0];
-            match socket.poll_peek(cx, &mut ReadBuf::new(&mut byte)) {
-                Poll::Ready(Ok(0)) => connection.journal.borrow_mut().client_ended(Read {
-                    kernel_ns: None,
-                    before_ns,
-                    after_ns: realtime_ns(),
-                    drained: true,
-                }),
+            match client.poll_end(cx) {
+                Poll::Ready(Ok(read)) => connection.journal.borrow_mut().client_ended(read),
                 Poll::Ready(Err(_)) => return Poll::Ready(()),
-                _ => {}
+                Poll::Pending => {}
             }
         }
         if !self.half_closed && connection.journal.borrow().half_close_is_due() {
-            self.half_closed = true;
-            if let Some(server) = connection.server_socket()
-                && let Err(error) = SockRef::from(&*server).shutdown(Shutdown::Write)
+            match connection
+                .server_transport()
+                .map(|server| server.poll_close(cx))
             {
-                tracing::debug!(error = %error, "half close not passed on");
+                Some(Poll::Pending) => return Poll::Pending,
+                Some(Poll::Ready(Err(error))) => {
+                    tracing::debug!(error = %error, "half close not passed on");
+                }
+                Some(Poll::Ready(Ok(()))) | None => {}
             }
+            self.half_closed = true;
         }
         Poll::Pending
     }

@@ -15,9 +15,9 @@ pub(crate) enum ExchangeError {
     /// A whole URL, but forwarding is off.
     #[error("forwarding to the host in the URL is switched off")]
     ForwardOff,
-    /// `CONNECT`.
-    #[error("CONNECT is not supported")]
-    Connect,
+    /// `CONNECT` without a host and a port.
+    #[error("CONNECT needs a host and a port")]
+    NoPort,
     /// A whole URL of another scheme than http.
     #[error("only http:// URLs are forwarded")]
     Scheme,
@@ -47,6 +47,9 @@ pub(crate) enum ExchangeError {
     /// What the server sent is not HTTP/1.
     #[error("the server's answer is not HTTP/1")]
     Malformed(#[source] hyper::Error),
+    /// The server left HTTP although the client had not offered that.
+    #[error("the server switched protocols without being asked to")]
+    Unasked,
     /// The client went away while sending.
     #[error("the client stopped sending")]
     ClientGone(#[source] hyper::Error),
@@ -68,9 +71,9 @@ impl ExchangeError {
     /// The status of the proxy's answer.
     pub(crate) fn status(&self) -> StatusCode {
         match self {
-            Self::NoUpstream => StatusCode::BAD_REQUEST,
+            Self::NoUpstream | Self::NoPort => StatusCode::BAD_REQUEST,
             Self::ForwardOff => StatusCode::FORBIDDEN,
-            Self::Connect | Self::Scheme => StatusCode::NOT_IMPLEMENTED,
+            Self::Scheme => StatusCode::NOT_IMPLEMENTED,
             Self::Loop => StatusCode::LOOP_DETECTED,
             Self::ConnectTimeout(_) => StatusCode::GATEWAY_TIMEOUT,
             Self::Name { .. }
@@ -78,6 +81,7 @@ impl ExchangeError {
             | Self::Unreachable(_)
             | Self::Broken(_)
             | Self::Malformed(_)
+            | Self::Unasked
             | Self::ClientGone(_) => StatusCode::BAD_GATEWAY,
         }
     }
@@ -87,7 +91,7 @@ impl ExchangeError {
         match self {
             Self::NoUpstream => "no-upstream",
             Self::ForwardOff => "forwarding-off",
-            Self::Connect => "connect-unsupported",
+            Self::NoPort => "no-port",
             Self::Scheme => "scheme-unsupported",
             Self::Loop => "loop",
             Self::Name { .. } => "upstream-name",
@@ -96,6 +100,7 @@ impl ExchangeError {
             Self::ConnectTimeout(_) => "upstream-connect-timeout",
             Self::Broken(_) => "upstream-broken",
             Self::Malformed(_) => "upstream-malformed",
+            Self::Unasked => "upstream-switched",
             Self::ClientGone(_) => "client-gone",
         }
     }
@@ -103,7 +108,7 @@ impl ExchangeError {
     /// How the exchange ends.
     pub(crate) const fn outcome(&self) -> Outcome {
         match self {
-            Self::NoUpstream | Self::ForwardOff | Self::Connect | Self::Scheme | Self::Loop => {
+            Self::NoUpstream | Self::ForwardOff | Self::NoPort | Self::Scheme | Self::Loop => {
                 Outcome::Refused
             }
             Self::Name { .. }
@@ -111,7 +116,7 @@ impl ExchangeError {
             | Self::Unreachable(_)
             | Self::ConnectTimeout(_) => Outcome::UpstreamUnreachable,
             Self::Broken(_) => Outcome::UpstreamBroken,
-            Self::Malformed(_) => Outcome::UpstreamMalformed,
+            Self::Malformed(_) | Self::Unasked => Outcome::UpstreamMalformed,
             Self::ClientGone(_) => Outcome::ClientGone,
         }
     }

@@ -7,6 +7,7 @@
 mod interim;
 mod leg;
 mod open_exchange;
+mod tunnel;
 mod watches;
 
 use std::collections::VecDeque;
@@ -28,6 +29,7 @@ use interim::InterimQueue;
 pub(crate) use leg::{ConnectTimes, LegAddresses};
 use leg::{DownLeg, ReadBytes, UpLeg};
 pub(crate) use open_exchange::{OpenExchange, RequestFacts, TcpSpan, UpSide};
+pub(crate) use tunnel::Flow;
 use watches::Watches;
 
 /// Which of the two connections.
@@ -37,6 +39,16 @@ pub(crate) enum Side {
     Down,
     /// Between proxy and server.
     Up,
+}
+
+impl Side {
+    /// The other connection.
+    pub(crate) const fn other(self) -> Self {
+        match self {
+            Self::Down => Self::Up,
+            Self::Up => Self::Down,
+        }
+    }
 }
 
 /// The journal of one client connection.
@@ -253,7 +265,7 @@ impl Journal {
     pub(crate) fn close(&mut self) {
         while let Some(mut exchange) = self.open.pop_front() {
             if self.worker.cuts_off() {
-                exchange.fault(Outcome::Refused);
+                exchange.cut_off();
             }
             exchange.settle();
             let id = exchange.id;
@@ -342,7 +354,7 @@ impl Journal {
                         interim.push(head);
                     }
                 }
-                Passed::Head { message, .. } => exchange.answer_began(message),
+                Passed::Head { message, status } => exchange.answer_began(message, status),
                 Passed::End { end, last, .. } => {
                     exchange.answer_ended(end, last, this_read.figures());
                 }
@@ -457,7 +469,7 @@ impl Journal {
     fn finish_if_over(&mut self) {
         let oldest = self.open.front();
         if !oldest.is_some_and(|open| open.response_was_written() && open.request_is_complete())
-            || (self.open.len() == 1 && self.owes_server())
+            || (self.open.len() == 1 && (self.owes_server() || self.is_tunnel()))
         {
             return;
         }

@@ -6,7 +6,8 @@
 //! - [`config`]: what can be set;
 //! - [`proxy`]: starting, serving and stopping;
 //! - `worker`, `downstream`, `service_stack`, `upstream`: the path of a request;
-//! - `stamped_io`, `journal`: the stamps, taken below HTTP on both legs;
+//! - `tunnel`: what follows when a connection leaves HTTP;
+//! - `transport`, `stamped_io`, `journal`: the stamps, taken below HTTP on both legs;
 //! - `finisher`, `ship`: from stamps to a record, and on its way.
 //!
 //! What must hold, in this order:
@@ -57,6 +58,8 @@ mod ship;
 mod stamped_io;
 mod target;
 mod trace_context;
+mod transport;
+mod tunnel;
 mod upstream;
 mod wire_join;
 mod worker;

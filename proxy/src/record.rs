@@ -6,9 +6,10 @@ use skewtap_core::endpoint::QueueWatch;
 use skewtap_core::exchange::{ExchangeRecord, Leg, Outcome, SourceState, Sources, TcpFigures};
 use skewtap_core::ids::{SpanId, TraceId};
 use skewtap_core::milestone::{Milestone, Milestones};
+use skewtap_host::WatchResult;
 
 use crate::capture_thread::SeenPackets;
-use crate::journal::{LegAddresses, OpenExchange, TcpSpan, UpSide};
+use crate::journal::{Flow, LegAddresses, OpenExchange, TcpSpan, UpSide};
 use crate::message_log::Message;
 use crate::moment::{Arrival, Departure};
 use crate::wire_join::{self, Told};
@@ -33,29 +34,13 @@ pub(crate) fn of(
         let told = packets.look(|index| wire_join::add(index, exchange, &mut milestones));
         sources.capture = capture_state(told, packets.state());
     }
-    let client = exchange.client_watch.as_ref().and_then(|slot| slot.get());
-    let server = exchange.server_watch.as_ref().and_then(|slot| slot.get());
-    for (milestone, stamp) in [
-        (
-            Milestone::ClientPickedUp,
-            client.and_then(|watch| watch.picked_up),
-        ),
-        (
-            Milestone::ServerPickedUp,
-            server.and_then(|watch| watch.picked_up),
-        ),
-        (
-            Milestone::ServerAccepted,
-            server.and_then(|watch| watch.accepted),
-        ),
-    ] {
-        if let Some(stamp) = stamp {
-            milestones.note(milestone, stamp);
-        }
-    }
+    let [client, server] = [&exchange.client_watch, &exchange.server_watch]
+        .map(|slot| slot.as_ref().and_then(|slot| slot.get()));
+    watched(&mut milestones, client, server);
     let (trace_id, span_id, parent_span_id, sampled) = identity(exchange)?;
     let facts = &exchange.facts;
     let authority = facts.authority.as_ref();
+    let tunnel = exchange.tunnel.as_deref().copied().unwrap_or_default();
     Some(ExchangeRecord {
         trace_id,
         span_id,
@@ -69,8 +54,8 @@ pub(crate) fn of(
         path: cut(facts.uri.path()),
         status: exchange.status,
         outcome: exchange.outcome.unwrap_or(Outcome::ClientGone),
-        request_bytes: exchange.request.and_then(length),
-        response_bytes: exchange.response.and_then(length),
+        request_bytes: with_tunnel(exchange.request.and_then(length), tunnel.down),
+        response_bytes: with_tunnel(exchange.response.and_then(length), tunnel.up),
         down: leg(exchange.down, exchange.down_earlier, exchange.down_tcp),
         up: exchange
             .up
@@ -84,6 +69,32 @@ pub(crate) fn of(
         sources,
         clock_step_ns: exchange.clock_step_ns,
     })
+}
+
+fn watched(
+    milestones: &mut Milestones,
+    client: Option<&WatchResult>,
+    server: Option<&WatchResult>,
+) {
+    let found = [
+        (
+            Milestone::ClientPickedUp,
+            client.and_then(|watch| watch.picked_up),
+        ),
+        (
+            Milestone::ServerPickedUp,
+            server.and_then(|watch| watch.picked_up),
+        ),
+        (
+            Milestone::ServerAccepted,
+            server.and_then(|watch| watch.accepted),
+        ),
+    ];
+    for (milestone, stamp) in found {
+        if let Some(stamp) = stamp {
+            milestones.note(milestone, stamp);
+        }
+    }
 }
 
 fn own_stamps(exchange: &OpenExchange) -> Milestones {
@@ -114,6 +125,12 @@ fn own_stamps(exchange: &OpenExchange) -> Milestones {
     );
     if let Some(up) = &exchange.up {
         up_stamps(&mut milestones, up);
+    }
+    if let Some(tunnel) = &exchange.tunnel {
+        let down = [Milestone::DownTunnelFirst, Milestone::DownTunnelLast];
+        let up = [Milestone::UpTunnelFirst, Milestone::UpTunnelLast];
+        flow_stamps(&mut milestones, tunnel.down, down);
+        flow_stamps(&mut milestones, tunnel.up, up);
     }
     milestones
 }
@@ -151,6 +168,17 @@ fn up_stamps(milestones: &mut Milestones, up: &UpSide) {
     );
     if let Some(ns) = up.closed_ns {
         milestones.note(Milestone::UpFin, Stamp::at(ns, Source::User));
+    }
+}
+
+fn flow_stamps(milestones: &mut Milestones, flow: Flow, names: [Milestone; 2]) {
+    let Some((first, last)) = flow.times else {
+        return;
+    };
+    for (milestone, arrival) in names.into_iter().zip([first, last]) {
+        for stamp in arrival.stamps() {
+            milestones.note(milestone, stamp);
+        }
     }
 }
 
@@ -221,6 +249,11 @@ fn leg(addresses: LegAddresses, earlier_exchanges: i64, tcp: TcpSpan) -> Leg {
 
 fn length<T>(message: Message<T>) -> Option<i64> {
     i64::try_from(message.end?.checked_sub(message.start)?).ok()
+}
+
+fn with_tunnel(message: Option<i64>, flow: Flow) -> Option<i64> {
+    let inside = i64::try_from(flow.bytes).unwrap_or(i64::MAX);
+    message.map(|message| message.saturating_add(inside))
 }
 
 fn cut(text: &str) -> String {

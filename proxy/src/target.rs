@@ -49,17 +49,23 @@ impl Router {
     /// The reason why the proxy does not serve it.
     pub(crate) fn route<B>(&self, request: &mut Request<B>) -> Result<Target, ExchangeError> {
         if request.method() == Method::CONNECT {
-            return Err(ExchangeError::Connect);
+            let target = tunnel_target(request.uri())?;
+            return self.forwarded(target);
         }
         if request.uri().scheme().is_none() {
             return self.upstream.clone().ok_or(ExchangeError::NoUpstream);
         }
-        let target = forward_target(request.uri())?;
-        if !self.forward && self.upstream.as_ref() != Some(&target) {
-            return Err(ExchangeError::ForwardOff);
-        }
+        let target = self.forwarded(forward_target(request.uri())?)?;
         to_origin_form(request);
         Ok(target)
+    }
+
+    fn forwarded(&self, target: Target) -> Result<Target, ExchangeError> {
+        if self.forward || self.upstream.as_ref() == Some(&target) {
+            Ok(target)
+        } else {
+            Err(ExchangeError::ForwardOff)
+        }
     }
 
     /// Whether connecting to `address` would come back to this proxy.
@@ -87,6 +93,16 @@ fn forward_target(uri: &Uri) -> Result<Target, ExchangeError> {
             port: uri.port_u16().unwrap_or(80),
         }),
         _ => Err(ExchangeError::Scheme),
+    }
+}
+
+fn tunnel_target(uri: &Uri) -> Result<Target, ExchangeError> {
+    match (uri.host(), uri.port_u16()) {
+        (Some(host), Some(port)) => Ok(Target {
+            host: bare(host).to_owned(),
+            port,
+        }),
+        _ => Err(ExchangeError::NoPort),
     }
 }
 
@@ -190,8 +206,8 @@ mod tests {
         let mut connect = request("example.org:443", None);
         *connect.method_mut() = Method::CONNECT;
         assert_eq!(
-            reason(router(None, true), connect),
-            Err("connect-unsupported")
+            reason(router(upstream, false), connect),
+            Err("forwarding-off")
         );
     }
 

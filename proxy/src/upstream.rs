@@ -8,8 +8,9 @@ use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-use http::header::EXPECT;
-use http::{Request, Response};
+use bytes::Bytes;
+use http::header::{EXPECT, UPGRADE};
+use http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use hyper::client::conn::http1::{Builder, SendRequest};
 use skewtap_sockstamp::{enable_receive_stamps, realtime_ns};
@@ -19,9 +20,11 @@ use crate::connection::Connection;
 use crate::exchange_error::ExchangeError;
 use crate::journal::{ConnectTimes, LegAddresses, Side};
 use crate::moment::Departure;
-use crate::relayed_body::RequestBody;
+use crate::relayed_body::{RequestBody, ResponseBody};
 use crate::stamped_io::StampedIo;
 use crate::target::Target;
+use crate::transport::Transport;
+use crate::tunnel::End;
 
 /// The innermost service: gives the server's response.
 pub(crate) struct Upstream {
@@ -35,7 +38,7 @@ impl Upstream {
 }
 
 impl tower::Service<Request<Incoming>> for Upstream {
-    type Response = Response<Incoming>;
+    type Response = Response<ResponseBody>;
     type Error = ExchangeError;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>>>>;
 
@@ -51,8 +54,12 @@ impl tower::Service<Request<Incoming>> for Upstream {
 async fn send(
     connection: Rc<Connection>,
     mut request: Request<Incoming>,
-) -> Result<Response<Incoming>, ExchangeError> {
+) -> Result<Response<ResponseBody>, ExchangeError> {
     let target = connection.worker.router.route(&mut request)?;
+    if request.method() == Method::CONNECT {
+        return open_tunnel(&connection, &target).await;
+    }
+    let asks_to_switch = request.headers().contains_key(UPGRADE);
     let expects = request.headers().contains_key(EXPECT);
     let mut request = request.map(|body| RequestBody::new(body, expects, &connection.journal));
     loop {
@@ -60,9 +67,12 @@ async fn send(
         connection.journal.borrow_mut().sent_up();
         match sender.try_send_request(request).await {
             Ok(response) => {
+                if response.status() == StatusCode::SWITCHING_PROTOCOLS && !asks_to_switch {
+                    return Err(ExchangeError::Unasked);
+                }
                 connection.return_sender(sender);
                 interim_responses_first(&connection).await;
-                return Ok(response);
+                return Ok(ResponseBody::of_server(response));
             }
             Err(mut refused) => match refused.take_message() {
                 // The server closed between two exchanges, and no byte of this one has left.
@@ -71,6 +81,20 @@ async fn send(
             },
         }
     }
+}
+
+/// Connects to where a tunnel is to lead; the client is told once the connection stands.
+async fn open_tunnel(
+    connection: &Connection,
+    target: &Target,
+) -> Result<Response<ResponseBody>, ExchangeError> {
+    let transport = connect_to(connection, target).await?;
+    connection.journal.borrow_mut().sent_up();
+    connection.install_tunnel(End {
+        transport,
+        early: Bytes::new(),
+    });
+    Ok(Response::new(ResponseBody::Own(None)))
 }
 
 /// The sender of the connection there is, or of a new one; and whether it is new.
@@ -104,6 +128,26 @@ async fn interim_responses_first(connection: &Connection) {
 
 async fn dial(connection: &Connection, target: &Target) -> Result<(), ExchangeError> {
     let worker = &connection.worker;
+    let transport = connect_to(connection, target).await?;
+    let io = StampedIo::new(
+        transport.clone(),
+        Side::Up,
+        Rc::clone(&connection.journal),
+        Rc::clone(&worker.scratch),
+    );
+    let (sender, http) = Builder::new()
+        .preserve_header_case(true)
+        .max_buf_size(worker.config.max_head_bytes)
+        .handshake(io)
+        .await
+        .map_err(ExchangeError::from_hyper)?;
+    connection.install(target.clone(), transport, sender, http);
+    Ok(())
+}
+
+/// Makes the connection to the server, and notes it.
+async fn connect_to(connection: &Connection, target: &Target) -> Result<Transport, ExchangeError> {
+    let worker = &connection.worker;
     let allowed = worker.config.connect_timeout;
     if let Some(packets) = &worker.packets {
         packets.add_port(target.port);
@@ -120,21 +164,7 @@ async fn dial(connection: &Connection, target: &Target) -> Result<(), ExchangeEr
         peer: socket.peer_addr().map_err(ExchangeError::Unreachable)?,
     };
     connection.journal.borrow_mut().connected(addresses, times);
-    let socket = Rc::new(socket);
-    let io = StampedIo::new(
-        Rc::clone(&socket),
-        Side::Up,
-        Rc::clone(&connection.journal),
-        Rc::clone(&worker.scratch),
-    );
-    let (sender, http) = Builder::new()
-        .preserve_header_case(true)
-        .max_buf_size(worker.config.max_head_bytes)
-        .handshake(io)
-        .await
-        .map_err(ExchangeError::from_hyper)?;
-    connection.install(target.clone(), socket, sender, http);
-    Ok(())
+    Ok(Transport::plain(socket))
 }
 
 async fn resolve(target: &Target) -> Result<Vec<SocketAddr>, ExchangeError> {

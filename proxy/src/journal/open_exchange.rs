@@ -7,7 +7,9 @@ use skewtap_core::exchange::Outcome;
 use skewtap_host::WatchResult;
 use skewtap_sockstamp::{TcpInfo, monotonic_ns, realtime_ns};
 
+use super::Side;
 use super::leg::{ConnectTimes, DownLeg, LegAddresses};
+use super::tunnel::{Flow, Tunnel};
 use crate::message_log::Message;
 use crate::moment::{Arrival, Departure};
 use crate::trace_context::TraceContext;
@@ -52,6 +54,8 @@ pub(crate) struct OpenExchange {
     pub(crate) sent_continue: Option<Message<Departure>>,
     pub(crate) response: Option<Message<Departure>>,
     pub(crate) up: Option<UpSide>,
+    /// What went through after the messages, if the exchange becomes a tunnel.
+    pub(crate) tunnel: Option<Box<Tunnel>>,
     /// What watching the client found, once it is over; `None` if the client was not watched.
     pub(crate) client_watch: Option<WatchSlot>,
     /// The same of the server.
@@ -126,6 +130,7 @@ impl OpenExchange {
             sent_continue: None,
             response: None,
             up: None,
+            tunnel: None,
             client_watch: None,
             server_watch: None,
             clock_step_ns: 0,
@@ -179,7 +184,10 @@ impl OpenExchange {
     }
 
     /// The head of the final response came from the server.
-    pub(super) fn answer_began(&mut self, message: Message<Arrival>) {
+    pub(super) fn answer_began(&mut self, message: Message<Arrival>, status: u16) {
+        if status == 101 {
+            self.tunnel.get_or_insert_default();
+        }
         if let Some(up) = &mut self.up {
             up.response = Some(message);
         }
@@ -222,10 +230,30 @@ impl OpenExchange {
         }
     }
 
+    /// The proxy itself ends it before it is over.
+    pub(super) fn cut_off(&mut self) {
+        if self.tunnel.is_some() {
+            self.outcome.get_or_insert(Outcome::Refused);
+        } else {
+            self.fault(Outcome::Refused);
+        }
+    }
+
+    /// What came from one side through the tunnel.
+    pub(super) fn flow(&mut self, side: Side) -> Option<&mut Flow> {
+        let tunnel = self.tunnel.as_mut()?;
+        Some(match side {
+            Side::Down => &mut tunnel.down,
+            Side::Up => &mut tunnel.up,
+        })
+    }
+
     /// Settles how the exchange ended.
     pub(super) fn settle(&mut self) {
         let cut_short = || self.fault.unwrap_or(Outcome::ClientGone);
-        let outcome = if self.response_was_written() {
+        let outcome = if self.response_was_written() && self.tunnel.is_some() {
+            Outcome::Upgraded
+        } else if self.response_was_written() {
             Outcome::Complete
         } else {
             cut_short()

@@ -27,4 +27,5 @@ mod packets;
 mod relay;
 mod shipping;
 mod stamps;
+mod tunnel;
 mod watches;
