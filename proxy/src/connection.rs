@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::pin::Pin;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use crate::journal::Journal;
@@ -13,14 +14,25 @@ use crate::transport::Transport;
 use crate::tunnel::End;
 use crate::worker::Worker;
 use hyper::client::conn::http1::{Connection as HttpConnection, SendRequest};
+use rustls::ServerConfig;
 
 /// One client connection and, once needed, its connection to the server.
 pub(crate) struct Connection {
     pub(crate) worker: Rc<Worker>,
     pub(crate) journal: Rc<RefCell<Journal>>,
+    /// The one server for all plain paths, where the client named that before HTTP began.
+    pub(crate) destination: Option<Target>,
     server: RefCell<Option<Server>>,
-    /// The server's end of a tunnel.
-    tunnel: RefCell<Option<End>>,
+    /// What the client gets to once its connection has left HTTP.
+    beyond: RefCell<Option<Beyond>>,
+}
+
+/// What comes after HTTP on a connection.
+pub(crate) enum Beyond {
+    /// Bytes that nobody looks at, to and from this end.
+    Tunnel(End),
+    /// TLS that the proxy opens in the server's place, and HTTP inside.
+    Intercepted(Target, Arc<ServerConfig>),
 }
 
 /// The connection to the server.
@@ -33,12 +45,13 @@ struct Server {
 }
 
 impl Connection {
-    pub(crate) fn new(worker: Rc<Worker>, journal: Journal) -> Self {
+    pub(crate) fn new(worker: Rc<Worker>, journal: Journal, destination: Option<Target>) -> Self {
         Self {
             worker,
             journal: Rc::new(RefCell::new(journal)),
             server: RefCell::new(None),
-            tunnel: RefCell::new(None),
+            destination,
+            beyond: RefCell::new(None),
         }
     }
 
@@ -88,7 +101,8 @@ impl Connection {
         drop(slot);
         if self.journal.borrow().is_tunnel() {
             // It left HTTP, and only then.
-            *self.tunnel.borrow_mut() = gone.map(Server::into_end);
+            let end = gone.map(Server::into_end);
+            *self.beyond.borrow_mut() = end.map(Beyond::Tunnel);
             return Poll::Ready(());
         }
         self.journal.borrow_mut().server_gone();
@@ -101,17 +115,28 @@ impl Connection {
         server.as_ref().map(|server| server.transport.clone())
     }
 
-    /// Takes `end` for the tunnel that the exchange now being served becomes, in place of the
-    /// connection to a server that there was.
-    pub(crate) fn install_tunnel(&self, end: End) {
+    /// Tells a server under TLS that the connection ends in order, if it takes that at once.
+    pub(crate) fn poll_farewell(&self, cx: &mut Context<'_>) -> Poll<()> {
+        let server = self.server_transport();
+        if let Some(server) = server.filter(|server| server.sent_as_ciphertext().is_some())
+            && let Poll::Ready(Err(error)) = server.poll_close(cx)
+        {
+            tracing::debug!(error = %error, "server not told of the end");
+        }
+        Poll::Ready(())
+    }
+
+    /// Takes what comes after the exchange now being served, in place of the connection to a
+    /// server that there was.
+    pub(crate) fn go_beyond(&self, beyond: Beyond) {
         *self.server.borrow_mut() = None;
-        *self.tunnel.borrow_mut() = Some(end);
+        *self.beyond.borrow_mut() = Some(beyond);
         self.journal.borrow_mut().tunnel_is_made();
     }
 
-    /// Takes the server's end of the tunnel.
-    pub(crate) fn take_tunnel(&self) -> Option<End> {
-        self.tunnel.borrow_mut().take()
+    /// Gives what comes after HTTP.
+    pub(crate) fn take_beyond(&self) -> Option<Beyond> {
+        self.beyond.borrow_mut().take()
     }
 }
 

@@ -1,22 +1,45 @@
 //! One client connection, from its first byte to its last.
 
 use std::future::poll_fn;
+use std::io;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use hyper::server::conn::http1::Builder;
+use bytes::Bytes;
+use hyper::body::Incoming;
+use hyper::server::conn::http1::{Builder, Connection as HttpConnection};
+use hyper::service::HttpService;
+use rustls::ServerConfig;
+use skewtap_sockstamp::realtime_ns;
 use tokio::net::TcpStream;
 use tokio::time::{Sleep, sleep};
 use tokio_util::sync::CancellationToken;
 
-use crate::connection::Connection;
+use crate::connection::{Beyond, Connection};
+use crate::exchange_error::ExchangeError;
 use crate::journal::{Journal, LegAddresses, Side};
+use crate::moment::Read;
+use crate::relayed_body::ResponseBody;
 use crate::stamped_io::StampedIo;
+use crate::target::Target;
+use crate::tls::TlsSession;
 use crate::transport::Transport;
 use crate::tunnel::End;
 use crate::worker::Worker;
 use crate::{service_stack, tunnel};
+
+/// A client's connection as it stands once HTTP can begin on it.
+struct Client {
+    transport: Transport,
+    addresses: LegAddresses,
+    accepted_ns: i64,
+    /// The read that ended the TLS handshake, if TLS is round the connection.
+    tls: Option<Read>,
+    /// The one server behind it, where the client named that before HTTP began.
+    destination: Option<Target>,
+}
 
 /// Serves one client until either side closes. `stop` lets the exchange under way end and
 /// closes the connection after it.
@@ -27,12 +50,37 @@ pub(crate) async fn serve(
     accepted_ns: i64,
     stop: CancellationToken,
 ) {
-    let journal = Journal::new(Rc::clone(&worker), addresses, accepted_ns);
-    let connection = Rc::new(Connection::new(worker, journal));
+    let mut client = Client {
+        transport: Transport::plain(socket),
+        addresses,
+        accepted_ns,
+        tls: None,
+        destination: None,
+    };
+    if let Some(config) = &worker.tls_server {
+        let session = TlsSession::accept(Arc::clone(config), None, 0);
+        let securing = secure(&worker, &mut client.transport, session);
+        client.tls = stop.run_until_cancelled(securing).await.flatten();
+        if client.tls.is_none() {
+            return;
+        }
+    }
+    serve_http(worker, client, stop).await;
+}
+
+async fn serve_http(worker: Rc<Worker>, client: Client, stop: CancellationToken) {
+    let Client {
+        transport,
+        addresses,
+        accepted_ns,
+        tls,
+        destination,
+    } = client;
+    let journal = Journal::new(Rc::clone(&worker), addresses, accepted_ns, tls);
+    let connection = Rc::new(Connection::new(worker, journal, destination));
     let closing = Closing(Rc::clone(&connection));
-    let client = Transport::plain(socket);
     let io = StampedIo::new(
-        client.clone(),
+        transport.clone(),
         Side::Down,
         Rc::clone(&connection.journal),
         Rc::clone(&connection.worker.scratch),
@@ -45,40 +93,32 @@ pub(crate) async fn serve(
         .max_header_size(connection.worker.config.max_head_bytes)
         .max_buf_size(connection.worker.config.max_head_bytes)
         .serve_connection(io, service_stack::of(&connection));
-    let mut stopped = pin!(stop.cancelled_owned());
-    let mut mirror = Mirror::default();
-    let ended = poll_fn(|cx| {
-        if !mirror.stopping && stopped.as_mut().poll(cx).is_ready() {
-            mirror.stopping = true;
-            Pin::new(&mut http).graceful_shutdown();
-        }
-        loop {
-            if let Poll::Ready(ended) = Pin::new(&mut http).poll(cx) {
-                return Poll::Ready(ended);
-            }
-            let seen = connection.journal.borrow().up_reads();
-            mirror.server_closed |= connection.poll_server(cx).is_ready();
-            let idle = connection.journal.borrow().is_idle();
-            if mirror.server_closed && idle && !mirror.stopping {
-                mirror.stopping = true;
-                Pin::new(&mut http).graceful_shutdown();
-            } else if connection.journal.borrow().up_reads() == seen {
-                break;
-            }
-        }
-        match mirror.poll_client(cx, &connection, &client) {
-            Poll::Ready(()) => Poll::Ready(Ok(())),
-            Poll::Pending => Poll::Pending,
-        }
-    })
-    .await;
+    let ended = drive(&mut http, &connection, &transport, &stop).await;
     if ended.is_ok() && connection.journal.borrow().is_tunnel() {
-        let transport = client.clone();
         let early = http.into_parts().read_buf;
-        carry_tunnel(&connection, End { transport, early }).await;
+        match leave_http(&connection).await {
+            Some(Beyond::Tunnel(server)) => {
+                carry(&connection, End { transport, early }, server).await;
+            }
+            Some(Beyond::Intercepted(target, config)) => {
+                let sent = connection.journal.borrow().sent_to_client();
+                drop(closing);
+                let opened = Client {
+                    transport,
+                    addresses,
+                    accepted_ns,
+                    tls: None,
+                    destination: Some(target),
+                };
+                let worker = Rc::clone(&connection.worker);
+                intercept(worker, opened, (config, early, sent), stop).await;
+            }
+            None => {}
+        }
         return;
     }
     send_what_is_owed(&connection).await;
+    poll_fn(|cx| connection.poll_farewell(cx)).await;
     if let Err(error) = ended {
         connection.worker.metrics.connection_error(&error);
         tracing::debug!(error = %error, "connection from a client ended");
@@ -86,28 +126,111 @@ pub(crate) async fn serve(
     drop(closing);
 }
 
-/// Carries what follows after the connection has left HTTP.
-async fn carry_tunnel(connection: &Connection, client: End) {
-    // The server's side leaves HTTP by itself, if it has not already.
-    let server = poll_fn(|cx| {
-        if let Some(end) = connection.take_tunnel() {
-            return Poll::Ready(Some(end));
+/// Drives HTTP on both legs until the client's leg has come to its end.
+async fn drive<S>(
+    http: &mut HttpConnection<StampedIo, S>,
+    connection: &Connection,
+    client: &Transport,
+    stop: &CancellationToken,
+) -> hyper::Result<()>
+where
+    S: HttpService<Incoming, ResBody = ResponseBody, Error = ExchangeError>,
+{
+    let mut stopped = pin!(stop.cancelled());
+    let mut mirror = Mirror::default();
+    poll_fn(|cx| {
+        if !mirror.stopping && stopped.as_mut().poll(cx).is_ready() {
+            mirror.stopping = true;
+            Pin::new(&mut *http).graceful_shutdown();
         }
-        match connection.poll_server(cx) {
-            Poll::Ready(()) => Poll::Ready(connection.take_tunnel()),
+        loop {
+            if let Poll::Ready(ended) = Pin::new(&mut *http).poll(cx) {
+                return Poll::Ready(ended);
+            }
+            let seen = connection.journal.borrow().up_reads();
+            mirror.server_closed |= connection.poll_server(cx).is_ready();
+            let idle = connection.journal.borrow().is_idle();
+            if mirror.server_closed && idle && !mirror.stopping {
+                mirror.stopping = true;
+                Pin::new(&mut *http).graceful_shutdown();
+            } else if connection.journal.borrow().up_reads() == seen {
+                break;
+            }
+        }
+        match mirror.poll_client(cx, connection, client) {
+            Poll::Ready(()) => Poll::Ready(Ok(())),
             Poll::Pending => Poll::Pending,
         }
-    });
-    let Some(server) = server.await else { return };
+    })
+    .await
+}
+
+/// Shakes hands with a client; gives the read that ended that, or `None` if it came to nothing.
+async fn secure(
+    worker: &Worker,
+    client: &mut Transport,
+    session: io::Result<TlsSession>,
+) -> Option<Read> {
+    let shaking = async { client.secure(session?).await };
+    let timeout = |_| Err(io::ErrorKind::TimedOut.into());
+    let allowed = worker.config.head_timeout;
+    let shaken = tokio::time::timeout(allowed, shaking).await;
+    match shaken.unwrap_or_else(timeout) {
+        Ok(read) => Some(read),
+        Err(error) => {
+            worker.metrics.handshake_failed();
+            tracing::debug!(error = %error, "no TLS with a client");
+            None
+        }
+    }
+}
+
+/// Waits until the server's side has left HTTP too, and gives what lies beyond.
+async fn leave_http(connection: &Connection) -> Option<Beyond> {
+    poll_fn(|cx| {
+        if let Some(beyond) = connection.take_beyond() {
+            return Poll::Ready(Some(beyond));
+        }
+        match connection.poll_server(cx) {
+            Poll::Ready(()) => Poll::Ready(connection.take_beyond()),
+            Poll::Pending => Poll::Pending,
+        }
+    })
+    .await
+}
+
+/// Carries bytes unseen until both sides have closed.
+async fn carry(connection: &Connection, client: End, server: End) {
     let early = (client.early.len(), server.early.len());
     connection.journal.borrow_mut().tunnelled_early(early);
-    tunnel::run(
-        &connection.journal,
-        &connection.worker.scratch,
-        client,
-        server,
-    )
-    .await;
+    let scratch = &connection.worker.scratch;
+    tunnel::run(&connection.journal, scratch, client, server).await;
+}
+
+/// Opens TLS in the server's place, and serves what is inside. `early` is what the client sent
+/// ahead, and `sent` how much was sent to it.
+async fn intercept(
+    worker: Rc<Worker>,
+    mut client: Client,
+    (config, early, sent): (Arc<ServerConfig>, Bytes, u64),
+    stop: CancellationToken,
+) {
+    let now_ns = realtime_ns();
+    let read = Read {
+        kernel_ns: None,
+        before_ns: now_ns,
+        after_ns: now_ns,
+        drained: false,
+        together: false,
+    };
+    let early = (!early.is_empty()).then(|| (early.to_vec(), read));
+    let session = TlsSession::accept(config, early, sent);
+    let securing = secure(&worker, &mut client.transport, session);
+    client.tls = stop.run_until_cancelled(securing).await.flatten();
+    if client.tls.is_some() {
+        // Inside, the same begins anew.
+        Box::pin(serve_http(worker, client, stop)).await;
+    }
 }
 
 /// Lets the server have the rest of a request whose client closed after it had sent all of it

@@ -6,11 +6,14 @@ use std::time::Duration;
 use http::StatusCode;
 use skewtap_core::exchange::Outcome;
 
+use crate::authority::AuthorityError;
+use crate::tls::TlsError;
+
 /// Everything that keeps an exchange from its response.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ExchangeError {
     /// A plain path, but the proxy has no upstream.
-    #[error("no upstream is set, only requests for whole http:// URLs are served")]
+    #[error("no upstream is set, only requests for whole URLs are served")]
     NoUpstream,
     /// A whole URL, but forwarding is off.
     #[error("forwarding to the host in the URL is switched off")]
@@ -18,8 +21,8 @@ pub(crate) enum ExchangeError {
     /// `CONNECT` without a host and a port.
     #[error("CONNECT needs a host and a port")]
     NoPort,
-    /// A whole URL of another scheme than http.
-    #[error("only http:// URLs are forwarded")]
+    /// A whole URL of another scheme than http and https.
+    #[error("only http:// and https:// URLs are forwarded")]
     Scheme,
     /// The request would come back to this proxy.
     #[error("the request is addressed to the proxy itself")]
@@ -38,6 +41,15 @@ pub(crate) enum ExchangeError {
     /// No connection, for another reason.
     #[error("no connection to the server")]
     Unreachable(#[source] io::Error),
+    /// No connection to a server can be made as TLS is set.
+    #[error("TLS cannot be spoken")]
+    TlsSettings(#[source] TlsError),
+    /// No certificate can be made in the server's place.
+    #[error("TLS cannot be intercepted")]
+    Authority(#[from] AuthorityError),
+    /// The server and the proxy could not agree on TLS.
+    #[error("no TLS connection to the server")]
+    Tls(#[source] io::Error),
     /// No connection within the time allowed.
     #[error("no connection to the server within {0:?}")]
     ConnectTimeout(Duration),
@@ -79,6 +91,9 @@ impl ExchangeError {
             Self::Name { .. }
             | Self::Refused(_)
             | Self::Unreachable(_)
+            | Self::TlsSettings(_)
+            | Self::Authority(_)
+            | Self::Tls(_)
             | Self::Broken(_)
             | Self::Malformed(_)
             | Self::Unasked
@@ -97,6 +112,9 @@ impl ExchangeError {
             Self::Name { .. } => "upstream-name",
             Self::Refused(_) => "upstream-refused",
             Self::Unreachable(_) => "upstream-unreachable",
+            Self::TlsSettings(_) => "upstream-tls-settings",
+            Self::Authority(_) => "interception",
+            Self::Tls(_) => "upstream-tls",
             Self::ConnectTimeout(_) => "upstream-connect-timeout",
             Self::Broken(_) => "upstream-broken",
             Self::Malformed(_) => "upstream-malformed",
@@ -114,6 +132,9 @@ impl ExchangeError {
             Self::Name { .. }
             | Self::Refused(_)
             | Self::Unreachable(_)
+            | Self::TlsSettings(_)
+            | Self::Authority(_)
+            | Self::Tls(_)
             | Self::ConnectTimeout(_) => Outcome::UpstreamUnreachable,
             Self::Broken(_) => Outcome::UpstreamBroken,
             Self::Malformed(_) | Self::Unasked => Outcome::UpstreamMalformed,

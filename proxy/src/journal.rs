@@ -23,6 +23,7 @@ use crate::message_log::{Passed, Waiting};
 use crate::metrics::Dropped;
 use crate::moment::{Arrival, Departure, Read};
 use crate::note::Note;
+use crate::transport::Transport;
 use crate::worker::Worker;
 
 use interim::InterimQueue;
@@ -76,11 +77,17 @@ pub(crate) struct Journal {
 }
 
 impl Journal {
-    /// A journal of a connection accepted at `accepted_ns`.
-    pub(crate) fn new(worker: Rc<Worker>, addresses: LegAddresses, accepted_ns: i64) -> Self {
+    /// A journal of a connection accepted at `accepted_ns`; `tls` is the read that ended its
+    /// handshake, if TLS is round it.
+    pub(crate) fn new(
+        worker: Rc<Worker>,
+        addresses: LegAddresses,
+        accepted_ns: i64,
+        tls: Option<Read>,
+    ) -> Self {
         Self {
             worker,
-            down: DownLeg::new(addresses, accepted_ns),
+            down: DownLeg::new(addresses, accepted_ns, tls),
             waiting: Waiting::new(),
             up: None,
             open: VecDeque::new(),
@@ -128,9 +135,15 @@ impl Journal {
         }
     }
 
-    /// Notes a new connection to the server in place of the one before.
-    pub(crate) fn connected(&mut self, addresses: LegAddresses, times: ConnectTimes) {
-        self.up = Some(UpLeg::new(addresses, times));
+    /// Notes a new connection to the server in place of the one before; `tls` is the read that
+    /// ended its handshake, if TLS is round it.
+    pub(crate) fn connected(
+        &mut self,
+        addresses: LegAddresses,
+        times: ConnectTimes,
+        tls: Option<Read>,
+    ) {
+        self.up = Some(UpLeg::new(addresses, times, tls));
     }
 
     /// Ties the exchange now being served to the connection to the server.
@@ -157,17 +170,21 @@ impl Journal {
     pub(crate) fn wrote(
         &mut self,
         side: Side,
-        bytes: &[IoSlice<'_>],
-        written: usize,
+        (bytes, written): (&[IoSlice<'_>], usize),
         when: Departure,
-        socket: BorrowedFd<'_>,
+        transport: &Transport,
     ) {
+        match (side, &mut self.up) {
+            (Side::Down, _) => self.down.ciphertext = transport.sent_as_ciphertext(),
+            (Side::Up, Some(up)) => up.ciphertext = transport.sent_as_ciphertext(),
+            (Side::Up, None) => {}
+        }
         let mut left = written;
         for piece in bytes {
             let part = piece.get(..left.min(piece.len())).unwrap_or_default();
             left -= part.len();
             match side {
-                Side::Down => self.wrote_down(part, when, socket),
+                Side::Down => self.wrote_down(part, when, transport.socket()),
                 Side::Up => self.wrote_up(part, when),
             }
         }
@@ -406,7 +423,7 @@ impl Journal {
             // A response cannot have come before its request left.
             up.bounds.nothing_before(when.before_ns);
         }
-        let responses = &mut up.responses;
+        let (responses, ciphertext) = (&mut up.responses, up.ciphertext);
         let mut ended = false;
         up.requests.feed(
             bytes,
@@ -419,7 +436,7 @@ impl Journal {
                 Passed::Interim { .. } => {}
                 Passed::End { end, last, .. } => {
                     exchange.ask_ended(end, last);
-                    watches.server(worker, exchange, end, last);
+                    watches.server(worker, exchange, ciphertext.unwrap_or(end), last);
                     ended = true;
                 }
             },
@@ -459,8 +476,9 @@ impl Journal {
     fn response_ended(&mut self, end: u64, last: Departure) {
         if let Some(exchange) = self.open.front_mut() {
             exchange.response_ended(end, last);
+            let sent = self.down.ciphertext.unwrap_or(end);
             self.watches
-                .client(&self.worker, exchange, (end, last), self.down_ended);
+                .client(&self.worker, exchange, (sent, last), self.down_ended);
             self.finish_if_over();
         }
     }

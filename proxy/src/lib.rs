@@ -32,8 +32,10 @@
 //! if the client sent `TE: trailers`.
 #![forbid(unsafe_code)]
 
+pub mod authority;
 pub mod config;
 pub mod proxy;
+pub mod tls;
 
 mod admin;
 mod capture_thread;

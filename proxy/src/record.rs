@@ -26,9 +26,7 @@ pub(crate) fn of(
     packets: Option<&SeenPackets>,
 ) -> Option<ExchangeRecord> {
     let mut milestones = own_stamps(exchange);
-    for stamp in activity.into_iter().flat_map(Arrival::stamps) {
-        milestones.note(Milestone::ClientNextActivity, stamp);
-    }
+    arrival(&mut milestones, Milestone::ClientNextActivity, activity);
     let mut sources = sources.clone();
     if let Some(packets) = packets {
         let told = packets.look(|index| wire_join::add(index, exchange, &mut milestones));
@@ -47,7 +45,7 @@ pub(crate) fn of(
         parent_span_id,
         sampled,
         method: cut(facts.method.as_str()),
-        scheme: "http".to_owned(),
+        scheme: scheme(exchange),
         authority: authority
             .map(|a| cut(&String::from_utf8_lossy(a.as_bytes())))
             .unwrap_or_default(),
@@ -101,6 +99,7 @@ fn own_stamps(exchange: &OpenExchange) -> Milestones {
     let mut milestones = Milestones::default();
     if let Some(ns) = exchange.accepted_ns {
         milestones.note(Milestone::DownConnected, Stamp::at(ns, Source::User));
+        arrival(&mut milestones, Milestone::DownTlsDone, exchange.down_tls);
     }
     arrivals(
         &mut milestones,
@@ -140,6 +139,7 @@ fn up_stamps(milestones: &mut Milestones, up: &UpSide) {
         milestones.note(Milestone::UpConnectStart, connect.start.stamp());
         let connected = Stamp::at(connect.connected_ns, Source::User);
         milestones.note(Milestone::UpConnected, connected);
+        arrival(milestones, Milestone::UpTlsDone, up.tls);
     }
     departures(
         milestones,
@@ -150,13 +150,8 @@ fn up_stamps(milestones: &mut Milestones, up: &UpSide) {
             Milestone::UpRequestLast,
         ],
     );
-    for stamp in up
-        .got_continue
-        .into_iter()
-        .flat_map(|interim| interim.head.stamps())
-    {
-        milestones.note(Milestone::UpContinue, stamp);
-    }
+    let interim = up.got_continue.map(|interim| interim.head);
+    arrival(milestones, Milestone::UpContinue, interim);
     arrivals(
         milestones,
         up.response,
@@ -172,23 +167,23 @@ fn up_stamps(milestones: &mut Milestones, up: &UpSide) {
 }
 
 fn flow_stamps(milestones: &mut Milestones, flow: Flow, names: [Milestone; 2]) {
-    let Some((first, last)) = flow.times else {
-        return;
-    };
-    for (milestone, arrival) in names.into_iter().zip([first, last]) {
-        for stamp in arrival.stamps() {
-            milestones.note(milestone, stamp);
-        }
+    let (first, last) = flow.times.unzip();
+    for (milestone, at) in names.into_iter().zip([first, last]) {
+        arrival(milestones, milestone, at);
+    }
+}
+
+fn arrival(milestones: &mut Milestones, milestone: Milestone, at: Option<Arrival>) {
+    for stamp in at.into_iter().flat_map(Arrival::stamps) {
+        milestones.note(milestone, stamp);
     }
 }
 
 fn arrivals(milestones: &mut Milestones, message: Option<Message<Arrival>>, names: [Milestone; 3]) {
     let Some(message) = message else { return };
     let times = [Some(message.first), Some(message.head), message.last];
-    for (milestone, arrival) in names.into_iter().zip(times) {
-        for stamp in arrival.into_iter().flat_map(Arrival::stamps) {
-            milestones.note(milestone, stamp);
-        }
+    for (milestone, at) in names.into_iter().zip(times) {
+        arrival(milestones, milestone, at);
     }
 }
 
@@ -204,6 +199,16 @@ fn departures(
             milestones.note(milestone, departure.stamp());
         }
     }
+}
+
+/// What the client asked for: by the URL it gave whole, else by what it asked over.
+fn scheme(exchange: &OpenExchange) -> String {
+    let over = if exchange.down_tls.is_some() {
+        "https"
+    } else {
+        "http"
+    };
+    exchange.facts.uri.scheme_str().unwrap_or(over).to_owned()
 }
 
 fn capture_state(told: Told, state: SourceState) -> SourceState {

@@ -8,6 +8,7 @@
 //! | `forwarding-off` | 403 |
 //! | `scheme-unsupported` | 501 |
 //! | `upstream-name`, `upstream-refused`, `upstream-unreachable` | 502 |
+//! | `upstream-tls`, `upstream-tls-settings`, `interception` | 502 |
 //! | `upstream-broken`, `upstream-malformed`, `upstream-switched`, `client-gone` | 502 |
 //! | `upstream-connect-timeout` | 504 |
 //! | `loop` | 508 |

@@ -24,6 +24,8 @@ pub(crate) struct StampedIo {
     side: Side,
     journal: Rc<RefCell<Journal>>,
     scratch: Scratch,
+    /// Whether what the transport has taken in, but not sent, is an interim response.
+    interim_under_way: bool,
 }
 
 impl StampedIo {
@@ -38,6 +40,7 @@ impl StampedIo {
             side,
             journal,
             scratch,
+            interim_under_way: false,
         }
     }
 
@@ -47,8 +50,9 @@ impl StampedIo {
     }
 
     /// Passes on the interim responses of the server that are due.
-    fn poll_interim(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.side == Side::Up {
+    fn poll_interim(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let others_turn = self.transport.is_sending() && !self.interim_under_way;
+        if self.side == Side::Up || others_turn {
             return Poll::Ready(Ok(()));
         }
         loop {
@@ -56,11 +60,12 @@ impl StampedIo {
                 return Poll::Ready(Ok(()));
             };
             let sent = [IoSlice::new(&due)];
-            let (written, when) =
-                ready!(self.transport.poll_send(cx, &sent)).map_err(|error| self.failed(error))?;
+            let polled = self.transport.poll_send(cx, &sent);
+            self.interim_under_way = polled.is_pending() && self.transport.is_sending();
+            let (written, when) = ready!(polled).map_err(|error| self.failed(error))?;
             let mut journal = self.journal.borrow_mut();
             journal.interim_sent(written);
-            journal.wrote(self.side, &sent, written, when, self.transport.socket());
+            journal.wrote(self.side, (&sent, written), when, &self.transport);
             if journal.interim_is_empty() {
                 // A final response may be waiting for its turn.
                 cx.waker().wake_by_ref();
@@ -101,7 +106,7 @@ impl Write for StampedIo {
     }
 
     fn poll_write_vectored(
-        self: Pin<&mut Self>,
+        mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         bytes: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
@@ -114,10 +119,8 @@ impl Write for StampedIo {
         }
         let (written, when) =
             ready!(self.transport.poll_send(cx, bytes)).map_err(|error| self.failed(error))?;
-        let socket = self.transport.socket();
-        self.journal
-            .borrow_mut()
-            .wrote(self.side, bytes, written, when, socket);
+        let mut journal = self.journal.borrow_mut();
+        journal.wrote(self.side, (bytes, written), when, &self.transport);
         Poll::Ready(Ok(written))
     }
 
@@ -125,11 +128,11 @@ impl Write for StampedIo {
         true
     }
 
-    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.poll_interim(cx)
     }
 
-    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(self.poll_interim(cx))?;
         self.journal.borrow_mut().closing(self.side);
         self.transport.poll_close(cx)

@@ -3,6 +3,8 @@
 //! Kernel receive stamps are taken by reads and the clock around writes. Stamps of what is
 //! sent are never asked of the kernel: they would leave the socket marked as failed for good.
 
+use std::cell::RefCell;
+use std::future::poll_fn;
 use std::io::{self, IoSlice, Read as _};
 use std::net::Shutdown;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -15,11 +17,13 @@ use tokio::io::{Interest, ReadBuf};
 use tokio::net::TcpStream;
 
 use crate::moment::{Departure, Read};
+use crate::tls::TlsSession;
 
 /// One leg's socket; clones stand for the same one.
 #[derive(Clone, Debug)]
 pub(crate) struct Transport {
     socket: Rc<TcpStream>,
+    tls: Option<Rc<RefCell<TlsSession>>>,
 }
 
 impl Transport {
@@ -27,7 +31,31 @@ impl Transport {
     pub(crate) fn plain(socket: TcpStream) -> Self {
         Self {
             socket: Rc::new(socket),
+            tls: None,
         }
+    }
+
+    /// Puts TLS round it and shakes hands; gives the read that brought the peer's last handshake
+    /// message.
+    ///
+    /// # Errors
+    /// What kept the peers from agreeing.
+    pub(crate) async fn secure(&mut self, session: TlsSession) -> io::Result<Read> {
+        let mut session = session;
+        let read = poll_fn(|cx| session.poll_handshake(cx, &self.socket)).await?;
+        self.tls = Some(Rc::new(RefCell::new(session)));
+        Ok(read)
+    }
+
+    /// Whether it has taken bytes in which a pending [`Transport::poll_send`] was given.
+    pub(crate) fn is_sending(&self) -> bool {
+        let tls = self.tls.as_ref();
+        tls.is_some_and(|tls| tls.borrow().is_sending())
+    }
+
+    /// Bytes of ciphertext sent so far; `None` without TLS.
+    pub(crate) fn sent_as_ciphertext(&self) -> Option<u64> {
+        self.tls.as_ref().map(|tls| tls.borrow().sent())
     }
 
     /// The socket underneath.
@@ -41,21 +69,30 @@ impl Transport {
         cx: &mut Context<'_>,
         space: &mut [u8],
     ) -> Poll<io::Result<(usize, Read)>> {
-        receive(&self.socket, cx, space)
+        match &self.tls {
+            None => receive(&self.socket, cx, space),
+            Some(tls) => tls.borrow_mut().poll_receive(cx, &self.socket, space),
+        }
     }
 
-    /// Writes `bytes` as the kernel takes them: how many, and when. What was not taken must be
-    /// given again, with nothing before it.
+    /// Writes `bytes` as the kernel takes them: how many, and when. What was not taken, also
+    /// while it is pending, must be given again with nothing before it.
     pub(crate) fn poll_send(
         &self,
         cx: &mut Context<'_>,
         bytes: &[IoSlice<'_>],
     ) -> Poll<io::Result<(usize, Departure)>> {
-        send(&self.socket, cx, bytes)
+        match &self.tls {
+            None => send(&self.socket, cx, bytes),
+            Some(tls) => tls.borrow_mut().poll_send(cx, &self.socket, bytes),
+        }
     }
 
     /// Closes the sending half.
-    pub(crate) fn poll_close(&self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+    pub(crate) fn poll_close(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if let Some(tls) = &self.tls {
+            ready!(tls.borrow_mut().poll_close(cx, &self.socket))?;
+        }
         Poll::Ready(
             match SockRef::from(&*self.socket).shutdown(Shutdown::Write) {
                 Err(error) if error.kind() != io::ErrorKind::NotConnected => Err(error),
@@ -67,6 +104,9 @@ impl Transport {
     /// Looks for the end of what the peer sends while nobody reads: ready when it has come, with
     /// an error when the connection broke.
     pub(crate) fn poll_end(&self, cx: &mut Context<'_>) -> Poll<io::Result<Read>> {
+        if let Some(tls) = &self.tls {
+            return tls.borrow_mut().poll_end(cx, &self.socket);
+        }
         let before_ns = realtime_ns();
         match ready!(self.socket.poll_peek(cx, &mut ReadBuf::new(&mut [0]))) {
             Ok(0) => Poll::Ready(Ok(Read {
@@ -74,6 +114,7 @@ impl Transport {
                 before_ns,
                 after_ns: realtime_ns(),
                 drained: true,
+                together: false,
             })),
             Ok(_) => Poll::Pending,
             Err(error) => Poll::Ready(Err(error)),
@@ -89,7 +130,8 @@ impl Transport {
     }
 }
 
-fn receive(
+/// Reads what has arrived on a bare socket: how many bytes, 0 at the end, and when.
+pub(crate) fn receive(
     socket: &TcpStream,
     cx: &mut Context<'_>,
     space: &mut [u8],
@@ -105,6 +147,7 @@ fn receive(
             before_ns,
             after_ns: realtime_ns(),
             drained: received.bytes < space.len(),
+            together: false,
         };
         return Poll::Ready(Ok((received.bytes, read)));
     }

@@ -13,16 +13,19 @@ use http::header::{EXPECT, UPGRADE};
 use http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use hyper::client::conn::http1::{Builder, SendRequest};
+use rustls::pki_types::ServerName;
 use skewtap_sockstamp::{enable_receive_stamps, realtime_ns};
 use tokio::net::{TcpSocket, TcpStream};
+use tokio::time::{Instant, timeout_at};
 
-use crate::connection::Connection;
+use crate::connection::{Beyond, Connection};
 use crate::exchange_error::ExchangeError;
 use crate::journal::{ConnectTimes, LegAddresses, Side};
-use crate::moment::Departure;
+use crate::moment::{Departure, Read};
 use crate::relayed_body::{RequestBody, ResponseBody};
 use crate::stamped_io::StampedIo;
 use crate::target::Target;
+use crate::tls::{Clients, TlsSession};
 use crate::transport::Transport;
 use crate::tunnel::End;
 
@@ -55,7 +58,8 @@ async fn send(
     connection: Rc<Connection>,
     mut request: Request<Incoming>,
 ) -> Result<Response<ResponseBody>, ExchangeError> {
-    let target = connection.worker.router.route(&mut request)?;
+    let destination = connection.destination.as_ref();
+    let target = connection.worker.router.route(&mut request, destination)?;
     if request.method() == Method::CONNECT {
         return open_tunnel(&connection, &target).await;
     }
@@ -88,12 +92,25 @@ async fn open_tunnel(
     connection: &Connection,
     target: &Target,
 ) -> Result<Response<ResponseBody>, ExchangeError> {
+    let authority = connection.worker.authority.as_ref();
+    let in_clear = !connection.journal.borrow().client_speaks_tls();
+    if let Some(authority) =
+        authority.filter(|authority| in_clear && authority.covers(&target.host))
+    {
+        let config = authority.server_config(&target.host)?;
+        let target = Target {
+            tls: true,
+            ..target.clone()
+        };
+        connection.go_beyond(Beyond::Intercepted(target, config));
+        return Ok(Response::new(ResponseBody::Own(None)));
+    }
     let transport = connect_to(connection, target).await?;
     connection.journal.borrow_mut().sent_up();
-    connection.install_tunnel(End {
+    connection.go_beyond(Beyond::Tunnel(End {
         transport,
         early: Bytes::new(),
-    });
+    }));
     Ok(Response::new(ResponseBody::Own(None)))
 }
 
@@ -156,15 +173,40 @@ async fn connect_to(connection: &Connection, target: &Target) -> Result<Transpor
         let addresses = resolve(target).await?;
         connect_to_one(addresses, |address| worker.router.is_own(address)).await
     };
-    let (socket, times) = tokio::time::timeout(allowed, connecting)
+    let deadline = Instant::now() + allowed;
+    let (socket, times) = timeout_at(deadline, connecting)
         .await
         .map_err(|_| ExchangeError::ConnectTimeout(allowed))??;
     let addresses = LegAddresses {
         local: socket.local_addr().map_err(ExchangeError::Unreachable)?,
         peer: socket.peer_addr().map_err(ExchangeError::Unreachable)?,
     };
-    connection.journal.borrow_mut().connected(addresses, times);
-    Ok(Transport::plain(socket))
+    let mut transport = Transport::plain(socket);
+    let tls = if target.tls {
+        let securing = secure(&mut transport, &worker.tls_clients, target);
+        let secured = timeout_at(deadline, securing).await;
+        Some(secured.map_err(|_| ExchangeError::ConnectTimeout(allowed))??)
+    } else {
+        None
+    };
+    connection
+        .journal
+        .borrow_mut()
+        .connected(addresses, times, tls);
+    Ok(transport)
+}
+
+/// Puts TLS round the connection; gives the read that ended the handshake.
+async fn secure(
+    transport: &mut Transport,
+    clients: &Clients,
+    target: &Target,
+) -> Result<Read, ExchangeError> {
+    let config = clients.config().await.map_err(ExchangeError::TlsSettings)?;
+    let name = ServerName::try_from(target.host.clone());
+    let name = name.map_err(|error| ExchangeError::Tls(io::Error::other(error)))?;
+    let session = TlsSession::connect(config, name).map_err(ExchangeError::Tls)?;
+    transport.secure(session).await.map_err(ExchangeError::Tls)
 }
 
 async fn resolve(target: &Target) -> Result<Vec<SocketAddr>, ExchangeError> {

@@ -50,6 +50,8 @@ pub(crate) struct OpenExchange {
     pub(crate) down_tcp: TcpSpan,
     /// When the client's connection was accepted, in the first exchange on it.
     pub(crate) accepted_ns: Option<i64>,
+    /// When TLS was agreed on with the client, if it is round the connection.
+    pub(crate) down_tls: Option<Arrival>,
     pub(crate) request: Option<Message<Arrival>>,
     pub(crate) sent_continue: Option<Message<Departure>>,
     pub(crate) response: Option<Message<Departure>>,
@@ -73,6 +75,8 @@ pub(crate) struct UpSide {
     pub(crate) tcp: TcpSpan,
     /// How the connection came about, in the first exchange on it.
     pub(crate) connect: Option<ConnectTimes>,
+    /// When TLS was agreed on with the server, if it is round the connection.
+    pub(crate) tls: Option<Arrival>,
     pub(crate) request: Option<Message<Departure>>,
     pub(crate) got_continue: Option<Message<Arrival>>,
     pub(crate) response: Option<Message<Arrival>>,
@@ -84,6 +88,7 @@ impl UpSide {
         addresses: LegAddresses,
         earlier: i64,
         connect: Option<ConnectTimes>,
+        tls: Option<Arrival>,
         before: Option<TcpInfo>,
     ) -> Self {
         let tcp = TcpSpan {
@@ -95,6 +100,7 @@ impl UpSide {
             earlier,
             tcp,
             connect,
+            tls,
             request: None,
             got_continue: None,
             response: None,
@@ -126,6 +132,7 @@ impl OpenExchange {
                 after: None,
             },
             accepted_ns: (index == 0).then_some(down.accepted_ns),
+            down_tls: down.tls,
             request,
             sent_continue: None,
             response: None,

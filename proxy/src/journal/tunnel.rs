@@ -53,6 +53,16 @@ impl Journal {
         newest.is_some_and(|open| open.tunnel.is_some())
     }
 
+    /// Bytes sent to the client so far, as HTTP counts them.
+    pub(crate) fn sent_to_client(&self) -> u64 {
+        self.down.responses.offset()
+    }
+
+    /// Whether TLS is round the client's connection.
+    pub(crate) fn client_speaks_tls(&self) -> bool {
+        self.down.tls.is_some()
+    }
+
     /// Whether the request now being served asks for a tunnel by its method.
     pub(crate) fn serves_connect(&self) -> bool {
         let newest = self.open.back();
