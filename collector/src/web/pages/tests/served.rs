@@ -11,19 +11,22 @@ use http_body_util::BodyExt;
 use skewtap_core::ids::SpanId;
 use skewtap_core::verdict::Verdict;
 use skewtap_simulator::scenario::Scenario;
+use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
 use super::cases::{MS, incident, judged, observed};
 use super::markup::{assert_well_formed, text_of, values};
+use crate::announcements::Announcements;
 use crate::arrival_clock::ArrivalClock;
 use crate::metrics::Metrics;
+use crate::peer_clocks::SharedClocks;
 use crate::store::Store;
 use crate::store::packed::Packer;
 use crate::store::query::Queries;
 use crate::store::retention::Retention;
 use crate::store::tests::row_of;
 use crate::store::writer::{self, Limits, Results, StoreWriter};
-use crate::web::{WebState, router};
+use crate::web::{Listeners, WebState, router};
 
 const INCIDENT: &str = "/exchanges/4b4b4b4b4b4b4b4b4b4b4b4b4b4b4b4b/0101010101010101";
 
@@ -63,6 +66,10 @@ impl Site {
                 health,
                 metrics: Arc::new(Metrics::new(1)),
                 clock,
+                clocks: SharedClocks::new(0),
+                announcements: Announcements::new(),
+                stopping: CancellationToken::new(),
+                listeners: Listeners::default(),
             }),
             writer,
             writing: Some(writing),
