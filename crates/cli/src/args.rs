@@ -1,13 +1,18 @@
 //! The command line. Every flag can also be set by the variable its help names.
 
 mod collector;
+mod config;
 mod demo;
 mod endpoint;
+mod keeping;
 mod proxy;
+
+use std::path::PathBuf;
 
 use clap::{Args as ArgGroup, Parser, Subcommand, ValueEnum};
 
 pub(crate) use collector::CollectorArgs;
+pub(crate) use config::{ConfigAction, ConfigArgs};
 pub(crate) use demo::{Behaviour, DemoArgs, DemoClientArgs, DemoOriginArgs};
 pub(crate) use proxy::ProxyArgs;
 
@@ -30,6 +35,9 @@ Examples:
 pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) log: LogArgs,
+    /// A TOML file with settings; flags and variables go before it
+    #[arg(long, global = true, value_name = "FILE", env = "SKEWTAP_CONFIG")]
+    pub(crate) config: Option<PathBuf>,
     #[command(subcommand)]
     pub(crate) command: Command,
 }
@@ -67,6 +75,7 @@ pub(crate) enum Command {
     Demo(DemoArgs),
     Proxy(ProxyArgs),
     Collector(CollectorArgs),
+    Config(ConfigArgs),
     #[command(hide = true)]
     DemoOrigin(DemoOriginArgs),
     #[command(hide = true)]
@@ -91,7 +100,7 @@ mod tests {
             }
             for flag in command.get_arguments().filter(|flag| !flag.is_hide_set()) {
                 let name = flag.get_id().as_str();
-                if name == "help" {
+                if name == "help" || flag.is_positional() {
                     continue;
                 }
                 let variable = flag.get_env().and_then(|name| name.to_str());

@@ -24,6 +24,8 @@ async fn collect(args: &CollectorArgs) -> Result<Exit, Failure> {
         otlp_grpc: args.otlp_grpc,
         otlp_http: args.otlp_http,
         http: args.http,
+        retention: args.keeping.retention(),
+        most_log_bytes: args.keeping.backlog_size,
         ..Config::new(args.store.clone())
     };
     config.matcher.settle = args.settle;

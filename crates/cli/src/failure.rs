@@ -27,7 +27,7 @@ impl Exit {
 Exit codes:
   0    done as asked
   1    measured, and not as wanted (demo: a planted gap missed, or a healthy exchange flagged)
-  2    wrong command line or environment
+  2    wrong command line, environment or configuration file
   3    could not start (port taken, store cannot be opened)
   4    broke while running
   130  interrupted before it was done";

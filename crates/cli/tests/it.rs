@@ -4,6 +4,7 @@
 #[cfg(test)]
 mod it {
     mod command_line;
+    mod configuration;
     mod demo_end_to_end;
     mod demo_parts;
     mod finished;

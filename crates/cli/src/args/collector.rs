@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::Args;
 use jiff::SignedDuration;
 
+use super::keeping::KeepingArgs;
 use crate::failure::Exit;
 
 const NOTES: &str = "\
@@ -55,6 +56,8 @@ pub(crate) struct CollectorArgs {
         default_value = "skewtap-store"
     )]
     pub(crate) store: PathBuf,
+    #[command(flatten)]
+    pub(crate) keeping: KeepingArgs,
     /// How long to wait for a missing side before judging what is there, 1s to 5m; exporters hold
     /// spans back for up to 5s
     #[arg(
