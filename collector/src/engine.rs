@@ -66,6 +66,7 @@ impl Engine {
             log,
             log_end: Arc::clone(&log_end),
             writer: writer.clone(),
+            health: health.clone(),
             crowded_log_bytes: config.most_log_bytes / 5 * 4,
             matcher: Matcher::new(config.matcher),
             clocks: PeerClocks::new(config.policy.drift_ppm),

@@ -299,6 +299,3 @@ fn place(observation: Observation) -> Option<(MatchKey, Side)> {
         },
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -5,7 +5,7 @@
 //! how far the pipeline got.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use rusqlite::{Connection, Transaction};
@@ -101,7 +101,7 @@ pub(crate) struct LogEnd {
 #[derive(Clone, Copy, Debug)]
 struct EndState {
     last_batch: i64,
-    closed: bool,
+    closed: Option<Instant>,
 }
 
 impl LogEnd {
@@ -110,7 +110,7 @@ impl LogEnd {
         Self {
             state: Mutex::new(EndState {
                 last_batch,
-                closed: false,
+                closed: None,
             }),
             moved: Condvar::new(),
         }
@@ -125,8 +125,13 @@ impl LogEnd {
 
     /// Says that no batch will follow.
     pub(crate) fn close(&self) {
-        self.lock().closed = true;
+        self.lock().closed.get_or_insert_with(Instant::now);
         self.moved.notify_all();
+    }
+
+    /// How long ago it was closed; `None` while it is open.
+    pub(crate) fn closed_for(&self) -> Option<Duration> {
+        self.lock().closed.map(|closed| closed.elapsed())
     }
 
     /// Waits for a batch after number `position`, but no longer than `longest`.
@@ -135,12 +140,12 @@ impl LogEnd {
         let (state, _) = self
             .moved
             .wait_timeout_while(state, longest, |state| {
-                state.last_batch <= position && !state.closed
+                state.last_batch <= position && state.closed.is_none()
             })
             .unwrap_or_else(PoisonError::into_inner);
         if state.last_batch > position {
             LogNews::More
-        } else if state.closed {
+        } else if state.closed.is_some() {
             LogNews::Closed
         } else {
             LogNews::Nothing

@@ -291,6 +291,3 @@ impl Reporter {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -20,6 +20,7 @@ use crate::metrics::Metrics;
 use crate::observation_log::{self, LogEnd, LogNews, LoggedBatch};
 use crate::otlp_decode::decode;
 use crate::peer_clocks::PeerClocks;
+use crate::store::health::StoreHealth;
 use crate::store::verdict_row::VerdictRow;
 use crate::store::writer::{Results, StoreWriter, WriteError};
 
@@ -28,6 +29,9 @@ const BYTES_PER_ROUND: usize = 8 << 20;
 
 /// The longest pause between two looks at what is due.
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+/// How long to go on with what is in the log once it is closed; the rest is for the next start.
+const FINISH_WITHIN: Duration = Duration::from_secs(10);
 
 /// How long to wait after the store refused.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
@@ -41,6 +45,8 @@ pub(crate) struct Pipeline {
     pub(crate) log_end: Arc<LogEnd>,
     /// Writes results.
     pub(crate) writer: StoreWriter,
+    /// Whether the store can be written.
+    pub(crate) health: StoreHealth,
     /// Bytes of the log at which the oldest matches are settled early.
     pub(crate) crowded_log_bytes: u64,
     /// Holds what is open.
@@ -56,7 +62,7 @@ pub(crate) struct Pipeline {
 }
 
 impl Pipeline {
-    /// Runs until the log is closed and read to its end.
+    /// Runs until the log is closed and read to its end, or was closed some time ago.
     pub(crate) fn run(mut self) {
         let mut position = 0;
         let mut needed_from = 0;
@@ -68,14 +74,20 @@ impl Pipeline {
             }
             let judged = self.judge(position);
             let now_needed_from = self.matcher.needed_from().unwrap_or(position + 1);
-            if !judged.is_empty() || now_needed_from > needed_from {
+            // While the store refuses, an empty write finds out when it takes again.
+            let probe = self.health.trouble().is_some();
+            if !judged.is_empty() || now_needed_from > needed_from || probe {
                 needed_from = now_needed_from;
                 if self.store(judged, needed_from).is_err() {
                     break;
                 }
             }
             self.publish_sizes();
-            if self.log_end.wait_beyond(position, self.pause()) == LogNews::Closed {
+            let late = self
+                .log_end
+                .closed_for()
+                .is_some_and(|closed| closed > FINISH_WITHIN);
+            if late || self.log_end.wait_beyond(position, self.pause()) == LogNews::Closed {
                 break;
             }
         }

@@ -18,6 +18,10 @@ use crate::metrics::Metrics;
 use crate::otlp_decode;
 use crate::store::writer::{AppendError, StoreWriter};
 
+/// Requests of one transport that are read and decoded at once; more wait for their turn.
+/// Bounds the memory that senders can claim together.
+const MOST_UNDER_WAY: usize = 64;
+
 /// How long a sender is asked to wait before it tries again.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 

@@ -2,6 +2,7 @@
 //! the collector. Reads the store and calls nothing that writes.
 
 mod health;
+mod pages;
 mod prometheus;
 mod time_filter;
 mod verdict_api;
@@ -58,6 +59,7 @@ fn router(state: WebState) -> Router {
             get(verdict_api::one),
         )
         .route("/api/{*unknown}", get(verdict_api::no_such_path))
+        .merge(pages::router())
         .layer(CatchPanicLayer::new())
         .with_state(state)
 }

@@ -29,12 +29,10 @@ use tonic::transport::server::TcpIncoming;
 use tonic::{Code, Request, Response, Status};
 use tonic_types::{ErrorDetails, StatusExt};
 use tower::ServiceBuilder;
+use tower::limit::GlobalConcurrencyLimitLayer;
 
-use super::{Intake, RETRY_AFTER};
+use super::{Intake, MOST_UNDER_WAY, RETRY_AFTER};
 use crate::store::writer::AppendError;
-
-/// Requests that one connection may have under way.
-const MOST_PER_CONNECTION: usize = 128;
 
 /// Serves until `shutdown` is ready, then finishes what is under way.
 ///
@@ -58,9 +56,12 @@ pub(crate) async fn serve(
         metrics = metrics.accept_compressed(encoding);
     }
     Server::builder()
-        .concurrency_limit_per_connection(MOST_PER_CONNECTION)
         .http2_keepalive_interval(Some(Duration::from_secs(30)))
-        .layer(ServiceBuilder::new().map_response(not_to_be_retried))
+        .layer(
+            ServiceBuilder::new()
+                .map_response(not_to_be_retried)
+                .layer(GlobalConcurrencyLimitLayer::new(MOST_UNDER_WAY)),
+        )
         .add_service(traces)
         .add_service(logs)
         .add_service(metrics)

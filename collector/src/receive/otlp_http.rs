@@ -18,10 +18,11 @@ use opentelemetry_proto::tonic::collector::trace::v1::{
 use prost::Message;
 use serde::Serialize;
 use tokio::net::TcpListener;
+use tower::limit::GlobalConcurrencyLimitLayer;
 
 use super::http_answer::Form;
 use super::http_body::{self, BodyError};
-use super::{Intake, RETRY_AFTER};
+use super::{Intake, MOST_UNDER_WAY, RETRY_AFTER};
 use crate::store::writer::AppendError;
 
 pub(crate) use super::http_body::BodyLimits;
@@ -40,6 +41,7 @@ pub(crate) async fn serve(
         .route("/v1/traces", post(traces))
         .route("/v1/logs", post(logs))
         .route("/v1/metrics", post(metrics))
+        .layer(GlobalConcurrencyLimitLayer::new(MOST_UNDER_WAY))
         .with_state(HttpReceiver { intake, limits });
     axum::serve(listener, router)
         .with_graceful_shutdown(shutdown)

@@ -272,6 +272,9 @@ impl Worker {
             .fetch_add(changes.added_bytes, Ordering::Relaxed);
         self.log_bytes
             .fetch_sub(changes.freed_bytes, Ordering::Relaxed);
+        if let Some(last_batch) = changes.last_batch {
+            self.log_end.advance(last_batch);
+        }
         let mut written = changes.written.into_iter();
         for request in requests {
             // A sender that went away in the meantime has no use for the answer.
@@ -282,9 +285,6 @@ impl Worker {
                     drop(committed.send(Ok(written.next().unwrap_or_default())));
                 }
             }
-        }
-        if let Some(last_batch) = changes.last_batch {
-            self.log_end.advance(last_batch);
         }
     }
 }

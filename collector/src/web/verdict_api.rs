@@ -1,6 +1,7 @@
 //! The verdicts in JSON.
 
 use axum::Json;
+use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, State};
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
@@ -55,9 +56,10 @@ pub(super) enum ApiError {
     Store(#[from] QueryError),
 }
 
-impl IntoResponse for ApiError {
-    fn into_response(self) -> Response {
-        let status = match &self {
+impl ApiError {
+    /// The status that says whose fault it is.
+    pub(super) const fn status(&self) -> StatusCode {
+        match self {
             Self::UnknownParameter(_)
             | Self::Twice(_)
             | Self::Query(_)
@@ -69,7 +71,19 @@ impl IntoResponse for ApiError {
             Self::NoVerdict { .. } | Self::NoPath => StatusCode::NOT_FOUND,
             Self::Stored(_) => StatusCode::INTERNAL_SERVER_ERROR,
             Self::Store(_) => StatusCode::SERVICE_UNAVAILABLE,
-        };
+        }
+    }
+}
+
+impl From<QueryRejection> for ApiError {
+    fn from(rejection: QueryRejection) -> Self {
+        Self::Query(rejection.body_text())
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let status = self.status();
         if status.is_server_error() {
             tracing::error!(error = %self, "a request for verdicts failed");
         }
@@ -81,9 +95,9 @@ impl IntoResponse for ApiError {
 /// `GET /api/v1/exchanges`
 pub(super) async fn list(
     State(state): State<WebState>,
-    query: Result<Query<Vec<(String, String)>>, axum::extract::rejection::QueryRejection>,
+    query: Result<Query<Vec<(String, String)>>, QueryRejection>,
 ) -> Result<Response, ApiError> {
-    let Query(parameters) = query.map_err(|error| ApiError::Query(error.body_text()))?;
+    let Query(parameters) = query?;
     let filter = filter(&parameters, state.clock.now_ns())?;
     let page = state.queries.exchanges(filter).await?;
     let exchanges: Result<Vec<_>, _> = page.verdicts.into_iter().map(document).collect();
@@ -99,6 +113,17 @@ pub(super) async fn one(
     State(state): State<WebState>,
     Path((trace, span)): Path<(String, String)>,
 ) -> Result<Response, ApiError> {
+    let (trace_id, span_id) = ids(trace, span)?;
+    let verdict = state.queries.exchange(trace_id, span_id).await?;
+    let verdict = verdict.ok_or(ApiError::NoVerdict { trace_id, span_id })?;
+    Ok(Json(document(verdict)?).into_response())
+}
+
+/// The identifiers in the address of an exchange.
+///
+/// # Errors
+/// [`ApiError::Id`] for the first text that is no identifier.
+pub(super) fn ids(trace: String, span: String) -> Result<(TraceId, SpanId), ApiError> {
     let trace_id: TraceId = trace.parse().map_err(|source| ApiError::Id {
         name: "trace id",
         text: trace,
@@ -111,9 +136,7 @@ pub(super) async fn one(
         digits: 16,
         source,
     })?;
-    let verdict = state.queries.exchange(trace_id, span_id).await?;
-    let verdict = verdict.ok_or(ApiError::NoVerdict { trace_id, span_id })?;
-    Ok(Json(document(verdict)?).into_response())
+    Ok((trace_id, span_id))
 }
 
 /// Any other path under `/api/`.
@@ -125,7 +148,11 @@ fn document(verdict: StoredVerdict) -> Result<Box<RawValue>, serde_json::Error> 
     RawValue::from_string(verdict.document)
 }
 
-fn filter(parameters: &[(String, String)], now_ns: i64) -> Result<Filter, ApiError> {
+/// The filter that the parameters of an address describe.
+///
+/// # Errors
+/// [`ApiError`] for the first parameter that is unknown, given twice or not understood.
+pub(super) fn filter(parameters: &[(String, String)], now_ns: i64) -> Result<Filter, ApiError> {
     let mut filter = Filter::default();
     let mut seen = Vec::new();
     let time = |name, text: &str| {

@@ -8,9 +8,6 @@ mod with_libpcap;
 #[cfg(not(feature = "live"))]
 mod without_libpcap;
 
-#[cfg(all(test, feature = "live"))]
-mod tests;
-
 #[cfg(feature = "live")]
 pub use with_libpcap::{CaptureHandle, LiveCapture};
 #[cfg(not(feature = "live"))]

@@ -1,5 +1,8 @@
 //! One TCP segment as a captured frame shows it.
 
+#[cfg(test)]
+mod tests;
+
 use std::net::SocketAddr;
 
 use etherparse::err::{ip, tcp};

@@ -1,5 +1,8 @@
 //! The wire times of an HTTP message, found by its offsets in a TCP stream.
 
+#[cfg(test)]
+mod tests;
+
 use std::net::SocketAddr;
 
 use skewtap_core::clock::{ProxyClock, Source, Stamp};

@@ -3,11 +3,13 @@
 mod collector;
 mod demo;
 mod endpoint;
+mod proxy;
 
 use clap::{Args as ArgGroup, Parser, Subcommand, ValueEnum};
 
 pub(crate) use collector::CollectorArgs;
 pub(crate) use demo::{Behaviour, DemoArgs, DemoClientArgs, DemoOriginArgs};
+pub(crate) use proxy::ProxyArgs;
 
 use crate::failure::Exit;
 
@@ -63,6 +65,7 @@ pub(crate) enum LogFormat {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Demo(DemoArgs),
+    Proxy(ProxyArgs),
     Collector(CollectorArgs),
     #[command(hide = true)]
     DemoOrigin(DemoOriginArgs),

@@ -20,12 +20,13 @@ async fn collect(args: &CollectorArgs) -> Result<Exit, Failure> {
     let mut shutdown = Shutdown::listen(args.end_with_stdin)
         .context("cannot listen for signals")
         .map_err(Failure::cannot_start)?;
-    let config = Config {
+    let mut config = Config {
         otlp_grpc: args.otlp_grpc,
         otlp_http: args.otlp_http,
         http: args.http,
         ..Config::new(args.store.clone())
     };
+    config.matcher.settle = args.settle;
     let collector = Collector::bind(config)
         .await
         .context("cannot start the collector")

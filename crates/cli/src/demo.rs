@@ -9,6 +9,7 @@ pub(crate) mod origin;
 mod outcome;
 mod plain_request;
 mod report_spans;
+mod stamped_read;
 mod sweep;
 mod system;
 mod table;

@@ -6,6 +6,7 @@ mod args;
 mod collector;
 mod demo;
 mod failure;
+mod proxy;
 mod runtime;
 mod shutdown;
 mod start_line;
@@ -21,6 +22,7 @@ fn main() -> ExitCode {
     let Args { log, command } = Args::parse();
     let done = match command {
         Command::Demo(args) => demo::run(&args, &log),
+        Command::Proxy(args) => proxy::run(&args, &log),
         Command::Collector(args) => collector::run(&args, &log),
         Command::DemoOrigin(args) => demo::origin::run(&args, &log),
         Command::DemoClient(args) => demo::client::run(&args),

@@ -4,9 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use skewtap_core::endpoint::QueueOutcome;
+
+use crate::owner::Wanted;
 use crate::pick_up::{Looked, Next, PickUp};
-use crate::sampler::SampleTarget;
+use crate::sample_target::SampleTarget;
 use crate::sock_diag::{Ask, Look, OpenSocket};
+use crate::thread_files::timeslices;
 use crate::watch::{EndSignal, WatchRequest, WatchResult};
 use crate::watch_schedule::next_interval;
 
@@ -40,6 +44,7 @@ pub(crate) struct ActiveWatch {
     began: Instant,
     interval: Option<Duration>,
     due: Instant,
+    last_look: bool,
     end: Arc<EndSignal>,
     sampling: Sampling,
     done: Done,
@@ -86,6 +91,7 @@ impl ActiveWatch {
             began: now,
             interval: None,
             due: now,
+            last_look: false,
             end,
             sampling: if sample {
                 Sampling::NotYet
@@ -110,7 +116,22 @@ impl ActiveWatch {
 
     /// Whether it is to end without a further look.
     pub(crate) fn must_end(&self, now: Instant, longest: Duration) -> bool {
-        self.end.ended() || now.saturating_duration_since(self.began) > longest
+        (self.end.ended() && self.end.read_by_ns().is_some())
+            || now.saturating_duration_since(self.began) > longest
+    }
+
+    /// Makes a look due that is the last, if the caller ended the watch without a word on what
+    /// had been read: an endpoint that reads and closes at once does both between two looks.
+    pub(crate) fn look_a_last_time_if_ended(&mut self, now: Instant) {
+        if self.end.ended() {
+            self.last_look = true;
+            self.due = now;
+        }
+    }
+
+    /// Whether the look that was made is the last.
+    pub(crate) const fn has_looked_last(&self) -> bool {
+        self.last_look
     }
 
     /// The look-up of the endpoint's socket.
@@ -150,10 +171,9 @@ impl ActiveWatch {
                     Sampling::Running(target) => {
                         // Until it is accepted, the listener goes on standing in for it.
                         if socket.inode != 0 {
-                            target.note_unread(socket.inode, socket.uid, looked.before_ns);
-                        } else {
-                            target.note_still_unread(looked.before_ns);
+                            target.note_socket(Wanted::from(&socket));
                         }
+                        target.note_unread(looked.before_ns);
                         Wants::NextLook
                     }
                     Sampling::NotYet | Sampling::Never => Wants::NextLook,
@@ -188,11 +208,16 @@ impl ActiveWatch {
     /// Ends the watch and tells the caller.
     pub(crate) fn finish(mut self) {
         self.pick_up.end_now(self.end.read_by_ns());
+        let has_read = self.pick_up.queue().outcome == QueueOutcome::Read;
+        let timeslices_now = |pid, tid| has_read.then(|| timeslices(pid, tid)).flatten();
         let (process, process_missing) = match &self.sampling {
-            Sampling::Running(target) => match target.finish().finish() {
-                Ok(process) => (Some(process), None),
-                Err(why) => (None, why),
-            },
+            Sampling::Running(target) => {
+                target.finish();
+                match target.log().finish(timeslices_now) {
+                    Ok(process) => (Some(process), None),
+                    Err(why) => (None, why),
+                }
+            }
             Sampling::NotYet | Sampling::Never => (None, None),
         };
         // Whoever is told may want to watch again at once.

@@ -1,7 +1,9 @@
-//! The open descriptors of a process, as far as the watched socket is concerned.
+//! The open descriptors of a process, as far as sockets and epoll sets are concerned.
 
+use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{self, IoSliceMut, Read};
+use std::path::Path;
 
 use nix::sys::uio::{RemoteIoVec, process_vm_readv};
 use nix::unistd::Pid;
@@ -9,17 +11,16 @@ use nix::unistd::Pid;
 use crate::poll_set::{PollSet, Process, Role};
 
 /// Links read of one process at most.
-const MOST_LINKS: usize = 4096;
+const MOST_LINKS: usize = 16_384;
 
 /// Bytes read of what the kernel says of one epoll set; a member takes about 80.
 const MOST_EPOLL_BYTES: u64 = 128 * 1024;
 
-/// Which descriptors of a process are the watched socket, and which are epoll sets.
+/// Which descriptors of a process are sockets, and which are epoll sets.
 #[derive(Debug)]
 pub(crate) struct Descriptors {
     pid: i32,
-    inode: u32,
-    watched: Vec<i32>,
+    sockets: HashMap<u32, Vec<i32>>,
     epoll_sets: Vec<i32>,
 }
 
@@ -28,12 +29,10 @@ impl Descriptors {
     ///
     /// # Errors
     /// What reading the directory says: the process has ended, or may not be looked into.
-    pub(crate) fn list(pid: i32, inode: u32) -> io::Result<Self> {
-        let socket = socket_link(inode);
+    pub(crate) fn list(pid: i32) -> io::Result<Self> {
         let mut found = Self {
             pid,
-            inode,
-            watched: Vec::new(),
+            sockets: HashMap::new(),
             epoll_sets: Vec::new(),
         };
         for entry in fs::read_dir(format!("/proc/{pid}/fd"))?.take(MOST_LINKS) {
@@ -42,34 +41,41 @@ impl Descriptors {
                 continue;
             };
             // Descriptors come and go while they are listed.
-            let Ok(target) = fs::read_link(entry.path()) else {
-                continue;
-            };
-            if target.as_os_str() == socket.as_str() {
-                found.watched.push(descriptor);
-            } else if target.as_os_str() == "anon_inode:[eventpoll]" {
-                found.epoll_sets.push(descriptor);
+            if let Ok(target) = fs::read_link(entry.path()) {
+                found.note(descriptor, &target);
             }
         }
         Ok(found)
     }
 
-    /// Whether the process holds the watched socket.
-    pub(crate) fn hold_socket(&self) -> bool {
-        !self.watched.is_empty()
+    fn note(&mut self, descriptor: i32, target: &Path) {
+        let Some(target) = target.to_str() else {
+            return;
+        };
+        let inode = target
+            .strip_prefix("socket:[")
+            .and_then(|rest| rest.strip_suffix(']'));
+        if let Some(inode) = inode.and_then(|number| number.parse().ok()) {
+            self.sockets.entry(inode).or_default().push(descriptor);
+        } else if target == "anon_inode:[eventpoll]" {
+            self.epoll_sets.push(descriptor);
+        }
     }
 
-    /// Whether every descriptor found to be the watched socket still is.
-    pub(crate) fn still_hold(&self) -> bool {
-        let socket = socket_link(self.inode);
-        self.watched.iter().all(|descriptor| {
-            fs::read_link(format!("/proc/{}/fd/{descriptor}", self.pid))
-                .is_ok_and(|target| target.as_os_str() == socket.as_str())
-        })
+    /// Whether the process holds the socket with this inode.
+    pub(crate) fn hold(&self, inode: u32) -> bool {
+        self.sockets.contains_key(&inode)
     }
 }
 
-impl Process for Descriptors {
+/// A process as seen from one of its sockets.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Holder<'a> {
+    pub(crate) descriptors: &'a Descriptors,
+    pub(crate) inode: u32,
+}
+
+impl Process for Holder<'_> {
     fn read_memory(&self, address: u64, bytes: &mut [u8]) -> bool {
         let wanted = bytes.len();
         let Ok(base) = usize::try_from(address) else {
@@ -77,7 +83,7 @@ impl Process for Descriptors {
         };
         let remote = [RemoteIoVec { base, len: wanted }];
         let read = process_vm_readv(
-            Pid::from_raw(self.pid),
+            Pid::from_raw(self.descriptors.pid),
             &mut [IoSliceMut::new(bytes)],
             &remote,
         );
@@ -85,9 +91,10 @@ impl Process for Descriptors {
     }
 
     fn role(&self, descriptor: i32) -> Role {
-        if self.watched.contains(&descriptor) {
+        let watched = self.descriptors.sockets.get(&self.inode);
+        if watched.is_some_and(|watched| watched.contains(&descriptor)) {
             Role::Watched
-        } else if self.epoll_sets.contains(&descriptor) {
+        } else if self.descriptors.epoll_sets.contains(&descriptor) {
             Role::EpollSet
         } else {
             Role::Unrelated
@@ -99,14 +106,11 @@ impl Process for Descriptors {
     }
 
     fn epoll_set(&self, descriptor: i32) -> Option<PollSet> {
-        let file = File::open(format!("/proc/{}/fdinfo/{descriptor}", self.pid)).ok()?;
+        let pid = self.descriptors.pid;
+        let file = File::open(format!("/proc/{pid}/fdinfo/{descriptor}")).ok()?;
         let mut text = String::new();
         let read = file.take(MOST_EPOLL_BYTES).read_to_string(&mut text).ok()?;
         let whole = u64::try_from(read).is_ok_and(|read| read < MOST_EPOLL_BYTES);
         Some(PollSet::from_epoll_info(&text, whole))
     }
-}
-
-fn socket_link(inode: u32) -> String {
-    format!("socket:[{inode}]")
 }

@@ -50,6 +50,8 @@ mod poll_set;
 #[cfg(target_os = "linux")]
 mod sample_log;
 #[cfg(target_os = "linux")]
+mod sample_target;
+#[cfg(target_os = "linux")]
 mod sampled_process;
 #[cfg(target_os = "linux")]
 mod sampler;
@@ -59,6 +61,8 @@ mod syscall_table;
 mod thread_files;
 
 // Both.
+#[cfg(target_os = "linux")]
+mod counting;
 #[cfg(target_os = "linux")]
 mod cpu_budget;
 #[cfg(target_os = "linux")]

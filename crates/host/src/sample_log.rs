@@ -37,6 +37,7 @@ pub(crate) struct SeenThread {
     pub(crate) activity: Activity,
     pub(crate) cpu_ns: Option<i64>,
     pub(crate) run_queue_ns: Option<i64>,
+    pub(crate) timeslices: Option<i64>,
 }
 
 /// All samples for one watch.
@@ -58,6 +59,7 @@ struct ThreadLog {
     last: Times,
     activities: Vec<ActivityCount>,
     last_activity: Activity,
+    last_timeslices: Option<i64>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -118,9 +120,19 @@ impl SampleLog {
     }
 
     /// What was seen of the process, or why nothing was. Rounds not confirmed are left out.
-    pub(crate) fn finish(&mut self) -> Result<ProcessWatch, Option<String>> {
+    ///
+    /// `timeslices_now` gives how often a thread, by its process and itself, has been given a CPU
+    /// up to now, just after the pick-up.
+    pub(crate) fn finish(
+        &mut self,
+        timeslices_now: impl Fn(i32, i32) -> Option<i64>,
+    ) -> Result<ProcessWatch, Option<String>> {
         let (pid, command) = self.owner.take().ok_or_else(|| self.missing.take())?;
-        let mut threads: Vec<_> = self.threads.drain(..).map(ThreadLog::finish).collect();
+        let finished = |thread: ThreadLog| {
+            let now = timeslices_now(pid, thread.tid);
+            thread.finish(now)
+        };
+        let mut threads: Vec<_> = self.threads.drain(..).map(finished).collect();
         threads.sort_by_key(|thread| (thread.tid != pid, thread.tid));
         Ok(ProcessWatch {
             pid,
@@ -139,6 +151,7 @@ impl SampleLog {
         if let Some(thread) = self.threads.iter_mut().find(|t| t.tid == seen.tid) {
             thread.last = times;
             thread.last_activity = seen.activity.clone();
+            thread.last_timeslices = seen.timeslices;
             if !thread.count(seen.activity) {
                 let limit = format!("thread {} did too many different things to list", seen.tid);
                 self.note_limit(limit);
@@ -154,6 +167,7 @@ impl SampleLog {
                     samples: 1,
                 }],
                 last_activity: seen.activity,
+                last_timeslices: seen.timeslices,
             });
         } else {
             self.note_limit(format!("only {MOST_THREADS} threads are listed"));
@@ -183,7 +197,7 @@ impl ThreadLog {
         !full
     }
 
-    fn finish(mut self) -> ThreadWatch {
+    fn finish(mut self, timeslices_now: Option<i64>) -> ThreadWatch {
         self.activities
             .sort_by(|a, b| (b.samples, &a.activity).cmp(&(a.samples, &b.activity)));
         let between = |first: Option<i64>, last: Option<i64>| Some(last?.saturating_sub(first?));
@@ -194,108 +208,12 @@ impl ThreadLog {
             run_queue_ns: between(self.first.run_queue_ns, self.last.run_queue_ns),
             activities: self.activities,
             last: Some(self.last_activity),
-            woke_at_pick_up: None,
+            woke_at_pick_up: timeslices_now
+                .zip(self.last_timeslices)
+                .map(|(now, last)| now > last),
         }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn call(name: &str) -> Activity {
-        Activity::Call {
-            call: name.to_owned(),
-        }
-    }
-
-    fn round(ended_ns: i64, threads: &[(i32, Activity)]) -> Round {
-        let seen = |(tid, activity): &(i32, Activity)| SeenThread {
-            tid: *tid,
-            name: format!("t{tid}"),
-            activity: activity.clone(),
-            cpu_ns: Some(ended_ns / 2),
-            run_queue_ns: None,
-        };
-        Round {
-            ended_ns,
-            threads: threads.iter().map(seen).collect(),
-        }
-    }
-
-    #[test]
-    fn only_samples_taken_before_bytes_were_last_seen_unread_count() {
-        let mut log = SampleLog::default();
-        log.note_owner(9, "client");
-        log.add(round(10, &[(9, call("a"))]));
-        log.add(round(20, &[(9, call("a"))]));
-        log.add(round(30, &[(9, call("b"))]));
-        log.confirm(20);
-        let watch = log.finish().unwrap();
-        assert_eq!(watch.samples, 2);
-        assert_eq!(watch.threads[0].activities.len(), 1);
-        assert_eq!(watch.threads[0].last, Some(call("a")));
-        assert_eq!(watch.threads[0].cpu_ns, Some(5));
-        assert_eq!(watch.threads[0].run_queue_ns, None);
-    }
-
-    #[test]
-    fn the_main_thread_and_the_commonest_activity_come_first() {
-        let mut log = SampleLog::default();
-        log.note_owner(9, "client");
-        for (ended_ns, name) in [(1, "a"), (2, "b"), (3, "b")] {
-            log.add(round(ended_ns, &[(3, call("c")), (9, call(name))]));
-        }
-        log.confirm(3);
-        let watch = log.finish().unwrap();
-        let tids: Vec<_> = watch.threads.iter().map(|t| t.tid).collect();
-        assert_eq!(tids, [9, 3]);
-        assert_eq!(watch.threads[0].activities[0].activity, call("b"));
-        assert_eq!(watch.threads[0].activities[0].samples, 2);
-    }
-
-    #[test]
-    fn waiting_for_the_socket_is_never_crowded_out() {
-        let mut log = SampleLog::default();
-        log.note_owner(9, "client");
-        let here = Activity::WaitHere {
-            call: "poll".to_owned(),
-        };
-        for number in 0..100 {
-            log.add(round(number, &[(9, call(&number.to_string()))]));
-            log.confirm(number);
-        }
-        log.add(round(100, &[(9, here.clone())]));
-        log.confirm(100);
-        let watch = log.finish().unwrap();
-        let activities = &watch.threads[0].activities;
-        assert_eq!(activities.len(), MOST_ACTIVITIES);
-        assert!(activities.iter().any(|a| a.activity == here));
-        assert_eq!(watch.limits.len(), 1);
-        assert_eq!(watch.samples, 101);
-    }
-
-    #[test]
-    fn everything_that_can_grow_is_capped() {
-        let mut log = SampleLog::default();
-        log.note_owner(9, "client");
-        let many: Vec<_> = (0..500).map(|tid| (tid, call("a"))).collect();
-        for ended_ns in 0..100 {
-            log.add(round(ended_ns, &many));
-            log.note_limit(format!("limit {ended_ns}"));
-        }
-        assert_eq!(log.pending.len(), MOST_PENDING);
-        log.confirm(1_000);
-        let watch = log.finish().unwrap();
-        assert_eq!(watch.threads.len(), MOST_THREADS);
-        assert_eq!(watch.limits.len(), MOST_LIMITS);
-    }
-
-    #[test]
-    fn without_a_process_it_says_why() {
-        let mut log = SampleLog::default();
-        log.note_missing("no process".to_owned());
-        assert_eq!(log.finish(), Err(Some("no process".to_owned())));
-        assert_eq!(SampleLog::default().finish(), Err(None));
-    }
-}
+mod tests;

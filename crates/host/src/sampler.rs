@@ -1,77 +1,31 @@
 //! The thread that samples processes.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use skewtap_sockstamp::realtime_ns;
 
 use crate::activity::{activity, is_32_bit};
-use crate::counters::{Counters, count};
-use crate::descriptors::Descriptors;
-use crate::owner::OwnerFinder;
+use crate::counting::{Counters, count};
+use crate::descriptors::Holder;
+use crate::owner::{OwnerFinder, Wanted};
 use crate::paced_thread::Pace;
-use crate::sample_log::{Round, SampleLog, SeenThread};
+use crate::sample_log::{Round, SeenThread};
+use crate::sample_target::SampleTarget;
 use crate::sampled_process::SampledProcess;
 use crate::thread_files::{CallLine, ThreadSample};
+
+/// Sockets whose holders are sampled at once.
+const MOST_TARGETS: usize = 64;
 
 /// Threads sampled at once, over all processes. Each takes three open files, and those are
 /// shared with the connections of whatever program this runs in.
 const MOST_THREADS: usize = 64;
 
-/// Rounds after which the descriptors of a process are listed anew.
+/// Rounds after which the descriptors of the processes are listed anew.
 const ROUNDS_UNTIL_LISTED: u32 = 16;
-
-/// A socket whose holder is to be sampled; shared between the watcher, which knows when bytes
-/// were unread, and the sampler, which knows what the process did.
-#[derive(Debug)]
-pub(crate) struct SampleTarget {
-    inode: AtomicU32,
-    uid: AtomicU32,
-    unread_ns: AtomicI64,
-    finished: AtomicBool,
-    log: Mutex<SampleLog>,
-}
-
-impl SampleTarget {
-    /// A socket by its inode and the user it belongs to.
-    pub(crate) fn new(inode: u32, uid: u32) -> Self {
-        Self {
-            inode: AtomicU32::new(inode),
-            uid: AtomicU32::new(uid),
-            unread_ns: AtomicI64::new(i64::MIN),
-            finished: AtomicBool::new(false),
-            log: Mutex::default(),
-        }
-    }
-
-    /// Notes a look-up, begun at `unread_ns`, that saw bytes unread, and whose socket it is now.
-    pub(crate) fn note_unread(&self, inode: u32, uid: u32, unread_ns: i64) {
-        self.uid.store(uid, Ordering::Relaxed);
-        self.inode.store(inode, Ordering::Release);
-        self.note_still_unread(unread_ns);
-    }
-
-    /// Notes a look-up, begun at `unread_ns`, that saw bytes unread.
-    pub(crate) fn note_still_unread(&self, unread_ns: i64) {
-        self.unread_ns.store(unread_ns, Ordering::Release);
-    }
-
-    /// Ends the sampling and gives the log, with what look-ups have confirmed so far.
-    pub(crate) fn finish(&self) -> MutexGuard<'_, SampleLog> {
-        self.finished.store(true, Ordering::Release);
-        self.confirmed_log()
-    }
-
-    fn confirmed_log(&self) -> MutexGuard<'_, SampleLog> {
-        let unread_ns = self.unread_ns.load(Ordering::Acquire);
-        let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
-        log.confirm(unread_ns);
-        log
-    }
-}
 
 /// Samples processes until no more targets can come. Blocks while there is none.
 pub(crate) fn run(
@@ -92,8 +46,10 @@ pub(crate) fn run(
         };
         match next {
             Ok(target) => {
-                sampler.track(target);
-                targets.try_iter().for_each(|more| sampler.track(more));
+                sampler.track(target, counters);
+                for more in targets.try_iter() {
+                    sampler.track(more, counters);
+                }
             }
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return,
@@ -106,37 +62,44 @@ struct Sampler {
     tracked: Vec<Tracked>,
     processes: BTreeMap<i32, SampledProcess>,
     finder: OwnerFinder,
+    rounds: u32,
 }
 
 struct Tracked {
     target: Arc<SampleTarget>,
-    resolved: u32,
-    owners: Vec<(i32, Descriptors)>,
-    rounds_until_listed: u32,
+    socket: Option<Wanted>,
+    owners: Vec<i32>,
 }
 
 impl Sampler {
-    fn track(&mut self, target: Arc<SampleTarget>) {
-        self.tracked.push(Tracked {
-            target,
-            resolved: 0,
-            owners: Vec::new(),
-            rounds_until_listed: ROUNDS_UNTIL_LISTED,
-        });
+    fn track(&mut self, target: Arc<SampleTarget>, counters: &Counters) {
+        if self.tracked.len() < MOST_TARGETS {
+            count(&counters.sampled_watches, 1);
+            self.tracked.push(Tracked {
+                target,
+                socket: None,
+                owners: Vec::new(),
+            });
+        } else {
+            count(&counters.sampling_refused, 1);
+            let why = "too many sockets lay unread at once to sample all their processes";
+            target.log().note_missing(why.to_owned());
+        }
     }
 
+    /// Samples every thread once, and notes for every socket what it means for that socket.
     fn round(&mut self, counters: &Counters) {
-        self.tracked
-            .retain(|tracked| !tracked.target.finished.load(Ordering::Acquire));
-        for tracked in &mut self.tracked {
-            tracked.resolve(&mut self.finder);
-            tracked.list_again();
-        }
+        self.tracked.retain(|tracked| !tracked.target.is_finished());
+        self.find_owners();
         let owners: BTreeSet<i32> = self
             .tracked
             .iter()
-            .flat_map(|tracked| tracked.owners.iter().map(|(pid, _)| *pid))
+            .flat_map(|tracked| tracked.owners.iter().copied())
             .collect();
+        self.rounds = self.rounds.wrapping_add(1);
+        if self.rounds.is_multiple_of(ROUNDS_UNTIL_LISTED) || owners.is_empty() {
+            self.finder.list_again(&owners);
+        }
         self.processes.retain(|pid, _| owners.contains(pid));
         for pid in owners {
             self.processes
@@ -146,11 +109,37 @@ impl Sampler {
         let samples = self.sample_processes();
         count(&counters.samples, samples.values().map(Vec::len).sum());
         for tracked in &self.tracked {
-            tracked.add_round(&self.processes, &samples);
+            tracked.add_round(&self.finder, &self.processes, &samples);
         }
     }
 
-    /// Samples each process once, whichever number of watches want it.
+    /// Looks for the holders of the sockets that are new.
+    fn find_owners(&mut self) {
+        let mut new = Vec::new();
+        let mut wanted = Vec::new();
+        for tracked in &mut self.tracked {
+            let socket = tracked.target.socket();
+            if tracked.socket != Some(socket) {
+                tracked.socket = Some(socket);
+                wanted.push(socket);
+                new.push(tracked);
+            }
+        }
+        if new.is_empty() {
+            return;
+        }
+        for (tracked, found) in new.into_iter().zip(self.finder.find(&wanted)) {
+            match found {
+                Ok(owners) => tracked.owners = owners,
+                Err(why) => {
+                    tracked.owners.clear();
+                    tracked.target.log().note_missing(why);
+                }
+            }
+        }
+    }
+
+    /// Samples each process once, whichever number of sockets of it are watched.
     fn sample_processes(&mut self) -> BTreeMap<i32, Vec<ThreadSample>> {
         let mut in_use: usize = self.processes.values().map(SampledProcess::threads).sum();
         let mut samples = BTreeMap::new();
@@ -164,90 +153,68 @@ impl Sampler {
 }
 
 impl Tracked {
-    /// Looks for the holders once for each inode: a server's socket has none at first, and the
-    /// listener stands in for it.
-    fn resolve(&mut self, finder: &mut OwnerFinder) {
-        let inode = self.target.inode.load(Ordering::Acquire);
-        if inode == self.resolved {
-            return;
-        }
-        self.resolved = inode;
-        match finder.find(inode, self.target.uid.load(Ordering::Relaxed)) {
-            Ok(owners) => self.owners = owners,
-            Err(why) => {
-                self.owners.clear();
-                self.target.confirmed_log().note_missing(why);
-            }
-        }
-    }
-
-    /// Lists descriptors anew now and then, and at once when one turns out to have changed.
-    fn list_again(&mut self) {
-        self.rounds_until_listed = self.rounds_until_listed.saturating_sub(1);
-        let all = self.rounds_until_listed == 0;
-        if all {
-            self.rounds_until_listed = ROUNDS_UNTIL_LISTED;
-        }
-        let inode = self.resolved;
-        self.owners.retain_mut(|(pid, descriptors)| {
-            if !all && descriptors.still_hold() {
-                return true;
-            }
-            match Descriptors::list(*pid, inode) {
-                Ok(listed) if listed.hold_socket() => {
-                    *descriptors = listed;
-                    true
-                }
-                Ok(_) | Err(_) => false,
-            }
-        });
-    }
-
     fn add_round(
         &self,
+        finder: &OwnerFinder,
         processes: &BTreeMap<i32, SampledProcess>,
         samples: &BTreeMap<i32, Vec<ThreadSample>>,
     ) {
         let mut threads = Vec::new();
+        let mut owners = Vec::new();
         let mut limits = Vec::new();
-        for (pid, descriptors) in &self.owners {
-            let of_process = samples.get(pid).map(Vec::as_slice).unwrap_or_default();
-            threads.extend(of_process.iter().filter_map(|s| seen(s, descriptors)));
-            limits.extend(limit_of_calls(*pid, of_process));
-        }
-        let ended_ns = realtime_ns();
-        let mut log = self.target.confirmed_log();
-        for (position, (pid, _)) in self.owners.iter().enumerate() {
-            let Some(process) = processes.get(pid) else {
+        for pid in &self.owners {
+            let (Some(holder), Some(process), Some(samples)) = (
+                self.holder(finder, *pid),
+                processes.get(pid),
+                samples.get(pid),
+            ) else {
                 continue;
             };
-            log.note_owner(*pid, process.command());
-            if position > 0 {
+            threads.extend(samples.iter().filter_map(|sample| seen(sample, &holder)));
+            if !owners.is_empty() {
                 let command = process.command();
                 limits.push(format!("process {pid} ({command}) holds the socket too"));
             }
-            if process.left_out() > 0 {
-                let (some, all) = (process.threads(), process.threads() + process.left_out());
-                limits.push(format!(
-                    "only {some} of {all} threads of process {pid} were sampled"
-                ));
-            }
+            owners.push((*pid, process.command()));
+            limits.extend(limit_of_threads(*pid, process));
+            limits.extend(limit_of_calls(*pid, samples));
+        }
+        let ended_ns = realtime_ns();
+        let mut log = self.target.log();
+        for (pid, command) in owners {
+            log.note_owner(pid, command);
         }
         limits.into_iter().for_each(|limit| log.note_limit(limit));
         if !threads.is_empty() {
             log.add(Round { ended_ns, threads });
         }
     }
+
+    /// A process that was found to hold the socket, unless it has let go of it since.
+    fn holder<'a>(&self, finder: &'a OwnerFinder, pid: i32) -> Option<Holder<'a>> {
+        let inode = self.socket?.inode;
+        let descriptors = finder.descriptors(pid)?;
+        descriptors
+            .hold(inode)
+            .then_some(Holder { descriptors, inode })
+    }
 }
 
-fn seen(sample: &ThreadSample, descriptors: &Descriptors) -> Option<SeenThread> {
+fn seen(sample: &ThreadSample, holder: &Holder<'_>) -> Option<SeenThread> {
     Some(SeenThread {
         tid: sample.tid,
         name: sample.name.clone(),
-        activity: activity(sample, descriptors)?,
+        activity: activity(sample, holder)?,
         cpu_ns: sample.cpu_ns,
         run_queue_ns: sample.run_queue_ns,
+        timeslices: sample.timeslices,
     })
+}
+
+fn limit_of_threads(pid: i32, process: &SampledProcess) -> Option<String> {
+    let (some, left_out) = (process.threads(), process.left_out());
+    let all = some + left_out;
+    (left_out > 0).then(|| format!("only {some} of {all} threads of process {pid} were sampled"))
 }
 
 fn limit_of_calls(pid: i32, samples: &[ThreadSample]) -> Option<String> {

@@ -15,7 +15,7 @@ pub struct WatcherSettings {
     pub sampling_interval: Duration,
     /// When to give up on a message that stays unread; 60 s by default.
     pub longest_watch: Duration,
-    /// How many messages are watched at once; any more are refused and counted. 1024 by default.
+    /// How many messages are watched at once; any more are refused and counted. 4096 by default.
     pub most_watches: usize,
     /// Share of one core that looking into queues may take in the long run, in percent, at
     /// least 1; 2 by default. Sampling processes may take as much again. When it is used up,
@@ -31,7 +31,7 @@ impl Default for WatcherSettings {
             unread_before_sampling: Duration::from_millis(5),
             sampling_interval: Duration::from_millis(10),
             longest_watch: Duration::from_secs(60),
-            most_watches: 1024,
+            most_watches: 4096,
             cpu_budget_percent: 2,
         }
     }

@@ -101,6 +101,7 @@ pub(crate) struct EndSignal {
     read_by_ns: AtomicI64,
 }
 
+#[cfg(target_os = "linux")]
 impl EndSignal {
     /// Whether the caller ended the watch.
     pub(crate) fn ended(&self) -> bool {

@@ -5,11 +5,12 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::time::{Duration, Instant};
 
 use crate::active_watch::{ActiveWatch, Wants};
-use crate::counters::{Counters, count};
+use crate::counting::{Counters, count};
+use crate::owner::Wanted;
 use crate::paced_thread::Pace;
 use crate::pick_up::Looked;
 use crate::queue_lookup::{MOST_AT_ONCE, QueueLookup};
-use crate::sampler::SampleTarget;
+use crate::sample_target::SampleTarget;
 use crate::settings::WatcherSettings;
 use crate::sock_diag::{Look, OpenSocket};
 
@@ -78,6 +79,9 @@ impl WatchLoop {
         for watch in self.active.extract_if(.., |w| w.must_end(now, longest)) {
             watch.finish();
         }
+        for watch in &mut self.active {
+            watch.look_a_last_time_if_ended(now);
+        }
     }
 
     fn look_at_due(&mut self) {
@@ -124,7 +128,7 @@ impl WatchLoop {
                 true
             }
         };
-        if goes_on {
+        if goes_on && !watch.has_looked_last() {
             self.active.push(watch);
         } else {
             watch.finish();
@@ -148,17 +152,11 @@ impl WatchLoop {
                 Look::Remembered(_) | Look::Absent | Look::Refused(_) => return None,
             }
         }
-        let target = Arc::new(SampleTarget::new(holder.inode, holder.uid));
-        target.note_still_unread(unread_ns);
-        match sampler.try_send(Arc::clone(&target)) {
-            Ok(()) => {
-                count(&self.counters.sampled_watches, 1);
-                Some(target)
-            }
-            Err(_) => {
-                count(&self.counters.sampling_refused, 1);
-                None
-            }
+        let target = Arc::new(SampleTarget::new(Wanted::from(&holder), unread_ns));
+        if sampler.try_send(Arc::clone(&target)).is_err() {
+            count(&self.counters.sampling_refused, 1);
+            return None;
         }
+        Some(target)
     }
 }

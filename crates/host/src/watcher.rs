@@ -11,17 +11,19 @@ use skewtap_core::exchange::SourceState;
 
 use crate::active_watch::{ActiveWatch, Place};
 use crate::availability::Availability;
-use crate::counters::{Counters, WatcherCounters, count};
+use crate::counters::WatcherCounters;
+use crate::counting::{Counters, count};
 use crate::paced_thread::Pace;
 use crate::probe;
 use crate::queue_lookup::QueueLookup;
+use crate::sample_target::SampleTarget;
 use crate::sampler;
 use crate::settings::WatcherSettings;
 use crate::watch::{WatchHandle, WatchRequest, WatchResult};
 use crate::watch_loop::WatchLoop;
 
-/// Watches whose process is sampled at once may wait in a queue of this length.
-const SAMPLER_QUEUE: usize = 32;
+/// Watches that may wait for the sampler to take note of them.
+const SAMPLER_QUEUE: usize = 64;
 
 /// Watches receive queues and the processes that leave them unread.
 ///
@@ -126,10 +128,7 @@ impl Watcher {
         Ok(())
     }
 
-    fn start_sampler(
-        &self,
-        queue: Receiver<Arc<sampler::SampleTarget>>,
-    ) -> io::Result<JoinHandle<()>> {
+    fn start_sampler(&self, queue: Receiver<Arc<SampleTarget>>) -> io::Result<JoinHandle<()>> {
         let counters = Arc::clone(&self.counters);
         let interval = self.settings.sampling_interval;
         let percent = self.settings.cpu_budget_percent;

@@ -34,7 +34,8 @@ fn syn(time_ns: i64) -> TcpSegment {
 }
 
 fn sequence(offset: u64) -> u32 {
-    ISN.wrapping_add(1).wrapping_add(offset as u32)
+    let low = u32::try_from(offset % (1 << 32)).unwrap();
+    ISN.wrapping_add(1).wrapping_add(low)
 }
 
 fn stream(segments: &[TcpSegment]) -> TcpStream {
@@ -89,12 +90,12 @@ fn streams_longer_than_the_sequence_space_wrap_around() {
     const STEP: u64 = 1 << 30;
     let mut stream = stream(&[syn(0)]);
     for step in 0..16_u64 {
-        let time = 10 * (step as i64 + 1);
+        let time = 10 * (step.cast_signed() + 1);
         stream.sent(&data(step * STEP, 1 << 20, time));
         stream.acknowledged(sequence(step * STEP + (1 << 20)), time + 1);
     }
     for step in 0..16_u64 {
-        let time = 10 * (step as i64 + 1);
+        let time = 10 * (step.cast_signed() + 1);
         assert_eq!(stream.first_seen(step * STEP), exactly(time));
         assert_eq!(stream.acknowledged_at(step * STEP), exactly(time + 1));
         assert_eq!(stream.first_seen(step * STEP + (1 << 20)), None);
@@ -200,19 +201,19 @@ fn a_long_transfer_blurs_its_middle_only() {
     let mut stream = stream(&[syn(0)]);
     let segments = 20_000_u64;
     for at in 0..segments {
-        stream.sent(&data(at * 1448, 1448, 100 * at as i64));
-        stream.acknowledged(sequence((at + 1) * 1448), 100 * at as i64 + 50);
+        stream.sent(&data(at * 1448, 1448, 100 * at.cast_signed()));
+        stream.acknowledged(sequence((at + 1) * 1448), 100 * at.cast_signed() + 50);
     }
     assert!(stream.held() <= seen_bytes::RANGES_CAP + ack_times::ACKS_CAP);
     assert_eq!(stream.first_seen(0), exactly(0));
     assert_eq!(stream.acknowledged_at(0), exactly(50));
-    let last = 100 * (segments as i64 - 1);
+    let last = 100 * (segments.cast_signed() - 1);
     assert_eq!(stream.first_seen(segments * 1448 - 1), exactly(last));
     assert_eq!(stream.all_seen(0..segments * 1448), exactly(last));
     for at in 0..segments {
         let seen = stream.first_seen(at * 1448 + 700).unwrap();
         let acked = stream.acknowledged_at(at * 1448 + 700).unwrap();
-        let truth = 100 * at as i64;
+        let truth = 100 * at.cast_signed();
         assert!(seen.earliest <= truth && truth <= seen.latest);
         assert!(acked.earliest <= truth + 50 && truth + 50 <= acked.latest);
     }
@@ -224,7 +225,7 @@ fn a_long_transfer_blurs_its_middle_only() {
 fn a_stream_full_of_holes_forgets_its_start() {
     let mut stream = stream(&[syn(0)]);
     for at in 0..10_000_u64 {
-        stream.sent(&data(at * 10, 5, 100 * at as i64));
+        stream.sent(&data(at * 10, 5, 100 * at.cast_signed()));
     }
     assert!(stream.held() <= seen_bytes::RANGES_CAP);
     assert_eq!(stream.first_seen(99_990), exactly(999_900));

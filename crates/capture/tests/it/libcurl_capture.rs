@@ -30,13 +30,21 @@ fn seconds(stamp: Option<Stamp<ProxyClock>>, start: i64) -> String {
     format!("{:.4}", since as f64 / 1e9)
 }
 
-#[test]
-fn the_times_of_the_exchange_are_those_known_of_it() {
+/// What the file holds: its packets by byte, its messages by offset, and its first segment.
+struct Capture {
+    index: PacketIndex,
+    request: [u64; 3],
+    interim: [u64; 3],
+    response: [u64; 3],
+    opening: TcpSegment,
+}
+
+fn read_capture() -> Capture {
     let mut file = PcapFile::new(CAPTURE).unwrap();
     let mut index = PacketIndex::default();
     let mut opening = None;
-    let (mut requests, mut request) = (RequestBoundaries::new(), Vec::new());
-    let (mut responses, mut response) = (ResponseBoundaries::new(), Vec::new());
+    let (mut requests, mut responses) = (RequestBoundaries::new(), ResponseBoundaries::new());
+    let (mut request, mut interim, mut response) = ([0; 3], [0; 3], [0; 3]);
     while let Some(frame) = file.next_frame().unwrap() {
         let segment = TcpSegment::parse(&frame).unwrap();
         index.add(&segment);
@@ -46,55 +54,67 @@ fn the_times_of_the_exchange_are_those_known_of_it() {
                 RequestBoundary::Head(head) => {
                     assert_eq!((head.method, head.expects_continue), ("POST", true));
                     responses.expect_response_to(head.method);
-                    request.extend([head.start, head.head_end]);
+                    request = [head.start, head.head_end, 0];
                 }
-                RequestBoundary::End { end, .. } => request.push(end),
+                RequestBoundary::End { end, .. } => request[2] = end,
             });
         } else {
             responses.feed(payload(&frame, &segment), |boundary| match boundary {
                 ResponseBoundary::Interim(head) => {
                     assert_eq!(head.status, 100);
-                    response.extend([head.start, head.head_end]);
+                    interim = [head.start, head.head_end, head.head_end];
                 }
                 ResponseBoundary::Head(head) => {
                     assert_eq!(head.status, 200);
-                    response.extend([head.start, head.head_end]);
+                    response = [head.start, head.head_end, 0];
                 }
-                ResponseBoundary::End { end, .. } => response.push(end),
+                ResponseBoundary::End { end, .. } => response[2] = end,
             });
         }
     }
     assert_eq!(requests.tracking(), Tracking::Following);
     assert_eq!(responses.tracking(), Tracking::Following);
-    assert_eq!(file.resolution_ns(), 1);
+    Capture {
+        index,
+        request,
+        interim,
+        response,
+        opening: opening.unwrap(),
+    }
+}
 
-    let opening = opening.unwrap();
-    let (client, server, syn) = (opening.from, opening.to, opening.time_ns);
-    assert!(opening.syn);
-    let message = |sender, receiver, offsets: &[u64]| WireMessage {
-        sender,
-        receiver,
-        at: syn,
-        travel: Travel::Arriving,
-        start: offsets[0],
-        head_end: offsets[1],
-        end: offsets[2],
+#[test]
+fn the_times_of_the_exchange_are_those_known_of_it() {
+    let capture = read_capture();
+    let (client, server) = (capture.opening.from, capture.opening.to);
+    let syn = capture.opening.time_ns;
+    assert!(capture.opening.syn);
+    let times = |sender, receiver, [start, head_end, end]: [u64; 3]| {
+        let message = WireMessage {
+            sender,
+            receiver,
+            at: syn,
+            travel: Travel::Arriving,
+            start,
+            head_end,
+            end,
+        };
+        message_times(&capture.index, &message).unwrap()
     };
-    let sent = message_times(&index, &message(client, server, &request)).unwrap();
+    let sent = times(client, server, capture.request);
     assert_eq!(seconds(sent.first, syn), "0.0011");
     assert_eq!(seconds(sent.head, syn), "0.0011");
     assert_eq!(seconds(sent.last, syn), "0.0021");
-    let interim = [response[0], response[1], response[1]];
-    let went_on = message_times(&index, &message(server, client, &interim)).unwrap();
+    let went_on = times(server, client, capture.interim);
     assert_eq!(seconds(went_on.last, syn), "0.0012");
-    let answered = message_times(&index, &message(server, client, &response[2..])).unwrap();
-    assert_eq!(response[4] - response[2], 67);
+    assert_eq!(capture.response[2] - capture.response[0], 67);
+    let answered = times(server, client, capture.response);
     assert_eq!(seconds(answered.first, syn), "7.5023");
     assert_eq!(seconds(answered.last, syn), "7.5023");
     assert_eq!(seconds(answered.acked, syn), "7.5436");
     assert_eq!(answered.retransmissions, 0);
 
-    let connection = connection_times(&index, client, server, syn).unwrap();
+    let connection = connection_times(&capture.index, client, server, syn).unwrap();
     assert_eq!(seconds(connection.syn, syn), "0.0000");
     assert_eq!(seconds(connection.local_fin, syn), "8.2121");
     assert!(connection.syn_ack.unwrap().lo() < connection.ack.unwrap().hi());

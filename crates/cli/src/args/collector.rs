@@ -2,8 +2,10 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
+use jiff::SignedDuration;
 
 use crate::failure::Exit;
 
@@ -53,7 +55,41 @@ pub(crate) struct CollectorArgs {
         default_value = "skewtap-store"
     )]
     pub(crate) store: PathBuf,
+    /// How long to wait for a missing side before judging what is there, 1s to 5m; exporters hold
+    /// spans back for up to 5s
+    #[arg(
+        long,
+        value_name = "TIME",
+        env = "SKEWTAP_SETTLE",
+        default_value = "15s",
+        value_parser = settle_time
+    )]
+    pub(crate) settle: Duration,
     /// End when standard input reaches its end: for a program that starts this one
     #[arg(long, hide = true)]
     pub(crate) end_with_stdin: bool,
+}
+
+fn settle_time(text: &str) -> Result<Duration, String> {
+    let range = Duration::from_secs(1)..=Duration::from_secs(300);
+    text.parse::<SignedDuration>()
+        .ok()
+        .and_then(|time| Duration::try_from(time).ok())
+        .filter(|time| range.contains(time))
+        .ok_or_else(|| "write a time from 1s to 5m, such as 15s".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_settle_time_has_a_unit_and_a_range() {
+        assert_eq!(settle_time("3s"), Ok(Duration::from_secs(3)));
+        assert_eq!(settle_time("1500ms"), Ok(Duration::from_millis(1500)));
+        assert_eq!(settle_time("5m"), Ok(Duration::from_secs(300)));
+        for bad in ["", "3", "0s", "999ms", "301s", "-3s", "soon"] {
+            assert!(settle_time(bad).is_err(), "{bad}");
+        }
+    }
 }

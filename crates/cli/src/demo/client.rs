@@ -79,6 +79,8 @@ fn traced_exchange(args: &DemoClientArgs, tracer: &SdkTracer) -> anyhow::Result<
         status: response.status,
         client_seconds,
         server_seconds: answer.server_seconds,
+        before_send_seconds: response.sent.duration_since(began).as_secs_f64(),
+        unread_seconds: response.unread.as_secs_f64(),
         blind_sleeps: response.wait.blind_sleeps,
         slept_over_response: response.wait.slept_over_response,
     })

@@ -23,22 +23,39 @@ pub(super) struct ClientReport {
     pub(super) client_seconds: f64,
     /// How long the server says it had the request, in seconds.
     pub(super) server_seconds: f64,
+    /// From its start until the request was handed to its kernel, in seconds.
+    pub(super) before_send_seconds: f64,
+    /// From the response's arrival at its kernel until it was read, in seconds.
+    pub(super) unread_seconds: f64,
     /// How often it slept without an eye on its socket.
     pub(super) blind_sleeps: u32,
     /// Whether the response lay in the socket the moment it woke from such a sleep.
     pub(super) slept_over_response: bool,
 }
 
-impl ClientReport {
-    /// What the client took longer than the server, in seconds.
-    pub(super) fn lag_seconds(&self) -> f64 {
-        self.client_seconds - self.server_seconds
-    }
+/// What is to be found in an exchange.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Truth {
+    /// The client slept over its response, for longer than what a verdict flags.
+    Planted,
+    /// No part of the time the client itself saw passing in the client is that long.
+    Healthy,
+    /// The client was late by that much, though not by its wait loop: the machine is busy.
+    Disturbed,
+}
 
-    /// Whether a gap is planted here: the client slept over its response, for longer than
-    /// what a verdict flags.
-    pub(super) fn is_planted(&self) -> bool {
-        self.slept_over_response && self.lag_seconds() > flag_above_seconds()
+impl ClientReport {
+    /// What is to be found.
+    pub(super) fn truth(&self) -> Truth {
+        let flag_above = flag_above_seconds();
+        if self.slept_over_response && self.unread_seconds > flag_above {
+            Truth::Planted
+        } else if self.before_send_seconds + self.unread_seconds > flag_above {
+            Truth::Disturbed
+        } else {
+            Truth::Healthy
+        }
     }
 }
 

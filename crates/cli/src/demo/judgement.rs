@@ -2,13 +2,15 @@
 
 use serde::Serialize;
 
-use super::client_report::{ClientReport, flag_above_seconds};
+use super::client_report::{ClientReport, Truth};
 use super::verdict_document::VerdictDocument;
 
 /// The cause that is planted.
 const CAUSE: &str = "client_blind_sleep";
 /// Where it must be found: after the response had arrived.
 const SEGMENTS: [&str; 2] = ["client_unread", "client_after_arrival"];
+/// How far the bounds found may be from what the client measured, in seconds.
+const TOLERANCE: f64 = 0.01;
 
 /// How a verdict compares with the truth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -22,6 +24,8 @@ pub(super) enum Judgement {
     Quiet,
     /// Nothing planted, and flagged.
     FalseAlarm,
+    /// Late for a reason that nobody planted: whether to flag it is not the demo's to say.
+    Disturbed,
     /// No verdict with both sides came in time.
     NoVerdict,
 }
@@ -35,31 +39,27 @@ pub(super) fn judge(
         let why = "no verdict with both sides came in time".to_owned();
         return (Judgement::NoVerdict, Some(why));
     };
-    let flagged = verdict.fields.flagged;
-    match (report.is_planted(), flagged) {
-        (false, false) => (Judgement::Quiet, None),
-        (false, true) => (Judgement::FalseAlarm, Some(alarm(report))),
-        (true, false) => (Judgement::Missed, Some("not flagged".to_owned())),
-        (true, true) => match shortcoming(report, verdict) {
+    match (report.truth(), verdict.fields.flagged) {
+        (Truth::Healthy, false) => (Judgement::Quiet, None),
+        (Truth::Healthy, true) => (Judgement::FalseAlarm, Some("flagged".to_owned())),
+        (Truth::Disturbed, _) => (Judgement::Disturbed, Some(disturbance(report))),
+        (Truth::Planted, false) => (Judgement::Missed, Some("not flagged".to_owned())),
+        (Truth::Planted, true) => match shortcoming(report, verdict) {
             None => (Judgement::Found, None),
             Some(why) => (Judgement::Missed, Some(why)),
         },
     }
 }
 
-fn alarm(report: &ClientReport) -> String {
-    let lag = report.lag_seconds();
-    if lag > flag_above_seconds() {
-        format!(
-            "the client itself measured {lag:.3} s beyond the server: is this machine too busy?"
-        )
-    } else {
-        format!("the client itself measured {lag:.3} s beyond the server")
-    }
+fn disturbance(report: &ClientReport) -> String {
+    format!(
+        "the client itself measured {:.3} s before it sent and {:.3} s before it read: is this \
+         machine too busy?",
+        report.before_send_seconds, report.unread_seconds
+    )
 }
 
-/// What a flagged verdict on a planted gap lacks. Its bounds must hold the client's own lag,
-/// give or take what is flagged at all: the lag also holds connecting, sending and waking up.
+/// What a flagged verdict on a planted gap lacks.
 fn shortcoming(report: &ClientReport, verdict: &VerdictDocument) -> Option<String> {
     let findings = &verdict.fields.findings;
     let Some(finding) = findings.iter().find(|finding| finding.cause == CAUSE) else {
@@ -68,12 +68,14 @@ fn shortcoming(report: &ClientReport, verdict: &VerdictDocument) -> Option<Strin
     if !SEGMENTS.contains(&finding.segment.as_ref()) {
         return Some(format!("found in the segment {}", finding.segment));
     }
-    let (lag, slack) = (report.lag_seconds(), flag_above_seconds());
-    let (lo, hi) = (finding.lo_seconds - slack, finding.hi_seconds + slack);
-    (lag < lo || lag > hi).then(|| {
+    let (lo, hi) = (
+        finding.lo_seconds - TOLERANCE,
+        finding.hi_seconds + TOLERANCE,
+    );
+    (!(lo..=hi).contains(&report.unread_seconds)).then(|| {
         format!(
-            "found as {:.3} to {:.3} s, while the client measured {lag:.3} s",
-            finding.lo_seconds, finding.hi_seconds
+            "found as {:.3} to {:.3} s, while the response lay unread for {:.3} s",
+            finding.lo_seconds, finding.hi_seconds, report.unread_seconds
         )
     })
 }
@@ -84,17 +86,19 @@ mod tests {
     use crate::args::Behaviour;
     use serde_json::json;
 
-    fn report(lag_seconds: f64) -> ClientReport {
+    fn report(unread_seconds: f64) -> ClientReport {
         ClientReport {
             behaviour: Behaviour::BlindSleep,
             delay_seconds: 1.25,
             trace_id: "aa".to_owned(),
             span_id: "bb".to_owned(),
             status: 200,
-            client_seconds: 1.25 + lag_seconds,
+            client_seconds: 1.25 + unread_seconds,
             server_seconds: 1.25,
+            before_send_seconds: 0.001,
+            unread_seconds,
             blind_sleeps: 1,
-            slept_over_response: lag_seconds > 0.5,
+            slept_over_response: unread_seconds > 0.5,
         }
     }
 
@@ -126,8 +130,8 @@ mod tests {
             verdict(false, CAUSE, "client_unread", 0.75),
             verdict(true, "client_loop_blocked", "client_unread", 0.75),
             verdict(true, CAUSE, "server_before_span", 0.75),
-            verdict(true, CAUSE, "client_unread", 0.69),
-            verdict(true, CAUSE, "client_unread", 0.81),
+            verdict(true, CAUSE, "client_unread", 0.73),
+            verdict(true, CAUSE, "client_unread", 0.77),
         ] {
             assert_eq!(judged(&planted, &wrong), Judgement::Missed, "{wrong:?}");
         }
@@ -140,6 +144,21 @@ mod tests {
         let quiet = verdict(false, CAUSE, "client_unread", 0.0);
         assert_eq!(judged(&healthy, &flagged), Judgement::FalseAlarm);
         assert_eq!(judged(&healthy, &quiet), Judgement::Quiet);
+    }
+
+    #[test]
+    fn what_was_late_by_itself_is_neither_planted_nor_healthy() {
+        let flagged = verdict(true, CAUSE, "client_unread", 0.06);
+        let quiet = verdict(false, CAUSE, "client_unread", 0.06);
+        let woken_late = report(0.06);
+        let sent_late = ClientReport {
+            before_send_seconds: 0.06,
+            ..report(0.001)
+        };
+        for late in [&woken_late, &sent_late] {
+            assert_eq!(judged(late, &flagged), Judgement::Disturbed);
+            assert_eq!(judged(late, &quiet), Judgement::Disturbed);
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use skewtap_core::verdict_json::SourcesJson;
 
-use super::client_report::ClientReport;
+use super::client_report::{ClientReport, Truth};
 use super::judgement::{Judgement, judge};
 use super::verdict_document::VerdictDocument;
 
@@ -37,10 +37,12 @@ pub(super) struct Summary {
     planted: usize,
     /// Those of them whose verdict says so.
     found: usize,
-    /// All other exchanges.
+    /// Exchanges in which nothing was planted and nothing went wrong.
     healthy: usize,
     /// Those of them that were flagged.
     healthy_flagged: usize,
+    /// Exchanges that were late without anything planted.
+    disturbed: usize,
     /// Exchanges without a verdict, planted or not.
     without_verdict: usize,
     /// Whether every planted gap was found and nothing else was flagged.
@@ -78,15 +80,16 @@ impl Outcome {
         let count = |wanted: &dyn Fn(&&JudgedExchange) -> bool| {
             self.exchanges.iter().filter(|one| wanted(one)).count()
         };
-        let planted = count(&|one| one.report.is_planted());
+        let planted = count(&|one| one.report.truth() == Truth::Planted);
         let found = count(&|one| one.judgement == Judgement::Found);
         let healthy_flagged = count(&|one| one.judgement == Judgement::FalseAlarm);
         let without_verdict = count(&|one| one.judgement == Judgement::NoVerdict);
         Summary {
             planted,
             found,
-            healthy: self.exchanges.len().saturating_sub(planted),
+            healthy: count(&|one| one.report.truth() == Truth::Healthy),
             healthy_flagged,
+            disturbed: count(&|one| one.report.truth() == Truth::Disturbed),
             without_verdict,
             // Without a single planted gap the demo would have shown nothing.
             passed: planted > 0 && found == planted && healthy_flagged == 0 && without_verdict == 0,
@@ -137,8 +140,7 @@ impl JudgedExchange {
         document.insert("trace_id".to_owned(), json!(report.trace_id));
         document.insert("client_span_id".to_owned(), json!(report.span_id));
         let truth = json!({
-            "gap": report.is_planted(),
-            "lag_seconds": report.lag_seconds(),
+            "truth": report.truth(),
             "client": report,
         });
         document.insert("planted".to_owned(), truth);
@@ -160,9 +162,15 @@ impl Summary {
             "{} of {} planted gaps found, {} of {} healthy exchanges flagged ({:.1} s)",
             self.found, self.planted, self.healthy_flagged, self.healthy, self.seconds
         )];
+        if self.disturbed > 0 {
+            lines.push(format!(
+                "not counted: {} late without anything planted",
+                self.disturbed
+            ));
+        }
         if self.without_verdict > 0 {
             lines.push(format!(
-                "{} verdicts did not arrive in time",
+                "without a verdict in time: {}",
                 self.without_verdict
             ));
         }

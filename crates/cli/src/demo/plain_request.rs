@@ -1,15 +1,17 @@
 //! An HTTP/1.1 request over a plain blocking socket, with nothing between the program and the
 //! kernel but its wait loop.
 
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Write as _};
 use std::net::{SocketAddr, TcpStream};
-use std::time::Instant;
+use std::time::{Duration, Instant, SystemTime};
 
+use super::stamped_read;
 use super::wait_loop::{WaitLog, wait_readable};
 use crate::args::Behaviour;
 
 /// Longest response taken, in bytes.
 const MAX_RESPONSE: usize = 64 << 10;
+const NO_STAMP: &str = "the kernel does not say when the response arrived";
 
 /// A GET request.
 pub(super) struct PlainRequest {
@@ -32,32 +34,47 @@ pub(super) struct Response {
     pub(super) body: Vec<u8>,
     /// How it was waited for.
     pub(super) wait: WaitLog,
+    /// When the request had been handed to the kernel.
+    pub(super) sent: Instant,
+    /// How long the end of the response lay in the kernel before it was read.
+    pub(super) unread: Duration,
 }
 
 impl PlainRequest {
     /// Connects, sends, and waits for the whole response as `behaviour` does.
     ///
     /// # Errors
-    /// The connection failed or ended early, the deadline passed, or the response is none that a
-    /// `Content-Length` bounds.
+    /// The connection failed or ended early, the deadline passed, the response is none that a
+    /// `Content-Length` bounds, or the kernel did not say when it arrived.
     pub(super) fn send(&self, behaviour: Behaviour, deadline: Instant) -> io::Result<Response> {
         let left = deadline.saturating_duration_since(Instant::now());
         let mut socket = TcpStream::connect_timeout(&self.server, left)?;
         socket.set_nodelay(true)?;
+        stamped_read::ask_for_stamps(&socket)?;
         socket.write_all(self.head().as_bytes())?;
+        let sent = Instant::now();
 
         let mut wait = WaitLog::default();
         let mut received = Vec::new();
         loop {
             wait_readable(behaviour, &socket, &mut wait, deadline)?;
             let mut chunk = [0; 4096];
-            let bytes = socket.read(&mut chunk)?;
-            if bytes == 0 {
+            let read = stamped_read::read(&socket, &mut chunk)?;
+            let now = SystemTime::now();
+            if read.bytes == 0 {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
-            received.extend_from_slice(chunk.get(..bytes).unwrap_or_default());
+            received.extend_from_slice(chunk.get(..read.bytes).unwrap_or_default());
             if let Some((status, body)) = whole_response(&received)? {
-                return Ok(Response { status, body, wait });
+                let arrived = read.arrived.ok_or_else(|| io::Error::other(NO_STAMP))?;
+                let unread = now.duration_since(arrived).map_err(io::Error::other)?;
+                return Ok(Response {
+                    status,
+                    body,
+                    wait,
+                    sent,
+                    unread,
+                });
             }
             if received.len() > MAX_RESPONSE {
                 return Err(malformed("a response above 64 KiB"));

@@ -112,6 +112,7 @@ const fn judgement(judgement: Judgement) -> &'static str {
         Judgement::Missed => "planted, MISSED",
         Judgement::Quiet => "healthy",
         Judgement::FalseAlarm => "healthy, FLAGGED",
+        Judgement::Disturbed => "late by itself",
         Judgement::NoVerdict => "NO VERDICT",
     }
 }
@@ -119,6 +120,7 @@ const fn judgement(judgement: Judgement) -> &'static str {
 const fn style(judgement: Judgement) -> Style {
     match judgement {
         Judgement::Found => AnsiColor::Yellow.on_default(),
+        Judgement::Disturbed => AnsiColor::Magenta.on_default(),
         Judgement::Quiet => Style::new(),
         Judgement::Missed | Judgement::FalseAlarm | Judgement::NoVerdict => {
             AnsiColor::Red.on_default().bold()

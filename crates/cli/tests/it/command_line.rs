@@ -1,10 +1,11 @@
 //! Help, bad flags, exit codes.
 
-use super::program::{code, run, skewtap, stderr, stdout};
+use super::finished::{code, run, stderr, stdout};
+use super::program::skewtap;
 
 #[test]
 fn every_subcommand_has_help_with_examples_and_exit_codes() {
-    for subcommand in ["demo", "collector"] {
+    for subcommand in ["demo", "proxy", "collector"] {
         let output = run(&[subcommand, "--help"]);
         assert_eq!(code(&output), 0, "{subcommand}");
         let help = stdout(&output);

@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 use opentelemetry_proto::tonic::trace::v1::Span;
 use opentelemetry_proto::tonic::trace::v1::span::SpanKind;
 
+use super::finished::{code, end, run, stderr};
 use super::otlp_sink::{OtlpSink, hex, integer, text};
-use super::program::{Running, code, run, stderr};
+use super::program::Running;
 
 /// How far a busy machine may push a time, in seconds; less than the distance of each planted
 /// delay from the edge of the loop's turn.
@@ -22,6 +23,8 @@ struct Run {
 struct Report {
     client_seconds: f64,
     server_seconds: f64,
+    before_send_seconds: f64,
+    unread_seconds: f64,
     slept_over_response: bool,
     trace_id: String,
     span_id: String,
@@ -40,6 +43,8 @@ fn exchange(behaviour: &str, delay_ms: &str) -> Run {
     let report = Report {
         client_seconds: printed["client_seconds"].as_f64().unwrap(),
         server_seconds: printed["server_seconds"].as_f64().unwrap(),
+        before_send_seconds: printed["before_send_seconds"].as_f64().unwrap(),
+        unread_seconds: printed["unread_seconds"].as_f64().unwrap(),
         slept_over_response: printed["slept_over_response"].as_bool().unwrap(),
         trace_id: printed["trace_id"].as_str().unwrap().to_owned(),
         span_id: printed["span_id"].as_str().unwrap().to_owned(),
@@ -60,6 +65,10 @@ fn the_blind_client_is_late_by_what_is_left_of_its_sleep() {
     let Run { report, .. } = exchange("blind-sleep", "1250");
     assert!(report.slept_over_response);
     assert!(report.server_seconds >= 1.25);
+    // What it sent and waited for, it knows: the rest of its time is the sleep.
+    let arrived = report.client_seconds - report.unread_seconds;
+    assert!((1.25..=1.25 + SLACK).contains(&arrived), "{arrived}");
+    assert!((0.0..=SLACK).contains(&report.before_send_seconds));
     // It watches for one second and sleeps for one; nothing wakes it before two are over.
     assert!(report.client_seconds >= 2.0, "{}", report.client_seconds);
     assert!(
@@ -88,7 +97,7 @@ fn the_healthy_client_is_in_time_when_the_blind_one_sleeps() {
 #[test]
 fn both_sides_report_one_trace() {
     let run = exchange("healthy", "300");
-    assert_eq!(run.origin.end(), Some(0));
+    assert_eq!(end(run.origin), Some(0));
     let (report, sink) = (run.report, run.sink);
 
     let client = sink.spans_of("demo-healthy");
@@ -141,6 +150,6 @@ fn a_part_ends_with_the_one_that_started_it() {
     let sink = OtlpSink::start();
     let origin = Running::start(&["demo-origin", "--otlp", &sink.url()]);
     let began = Instant::now();
-    assert_eq!(origin.end(), Some(0));
+    assert_eq!(end(origin), Some(0));
     assert!(began.elapsed() < Duration::from_secs(10));
 }

@@ -1,8 +1,8 @@
-//! Runs the program.
+//! Starts the program.
 
 use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Stdio};
 
 /// The program, away from whatever variables the tests run under.
 pub(super) fn skewtap() -> Command {
@@ -11,34 +11,23 @@ pub(super) fn skewtap() -> Command {
     command
 }
 
-/// Runs it to its end.
-pub(super) fn run(arguments: &[&str]) -> Output {
-    skewtap().args(arguments).output().unwrap()
-}
-
-pub(super) fn code(output: &Output) -> i32 {
-    output.status.code().unwrap()
-}
-
-pub(super) fn stdout(output: &Output) -> String {
-    String::from_utf8(output.stdout.clone()).unwrap()
-}
-
-pub(super) fn stderr(output: &Output) -> String {
-    String::from_utf8(output.stderr.clone()).unwrap()
-}
-
 /// A part that runs until this value is dropped.
 pub(super) struct Running {
-    child: Child,
+    pub(super) child: Child,
     start_line: String,
 }
 
 impl Running {
     /// Starts it and reads its start line.
     pub(super) fn start(arguments: &[&str]) -> Self {
+        Self::start_with(arguments, &[])
+    }
+
+    /// Starts it with `variables` set.
+    pub(super) fn start_with(arguments: &[&str], variables: &[(&str, &str)]) -> Self {
         let mut child = skewtap()
             .args(arguments)
+            .envs(variables.iter().copied())
             .arg("--end-with-stdin")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -58,12 +47,6 @@ impl Running {
             .unwrap_or_else(|| panic!("no {name} in {:?}", self.start_line))
             .parse()
             .unwrap()
-    }
-
-    /// Closes its standard input, and gives its exit code.
-    pub(super) fn end(mut self) -> Option<i32> {
-        drop(self.child.stdin.take());
-        self.child.wait().unwrap().code()
     }
 }
 

@@ -3,7 +3,8 @@
 use std::fs;
 use std::net::{SocketAddr, TcpListener};
 
-use super::program::{Running, code, run, stderr};
+use super::finished::{code, end, run, stderr};
+use super::program::Running;
 
 const ANY: &str = "127.0.0.1:0";
 
@@ -74,5 +75,43 @@ fn a_collector_says_where_it_listens_and_ends_in_order() {
         assert_ne!(address.port(), 0);
         std::net::TcpStream::connect(address).unwrap();
     }
-    assert_eq!(collector.end(), Some(0));
+    assert_eq!(end(collector), Some(0));
+}
+
+#[test]
+fn a_proxy_names_a_taken_port_and_its_flag() {
+    let (_listener, address) = taken();
+    let address_text = address.to_string();
+    for (flag, other) in [("--listen", "--admin"), ("--admin", "--listen")] {
+        let output = run(&["proxy", flag, &address_text, other, ANY]);
+        let words = stderr(&output);
+        assert_eq!(code(&output), 3, "{words}");
+        assert!(words.contains(&address.port().to_string()), "{words}");
+        assert!(words.contains(flag), "{words}");
+    }
+}
+
+#[test]
+fn a_proxy_says_where_it_listens_and_ends_in_order() {
+    let arguments = ["proxy", "--listen", ANY, "--admin", ANY, "--no-capture"];
+    let proxy = Running::start(&arguments);
+    for name in ["traffic", "admin"] {
+        std::net::TcpStream::connect(proxy.address(name)).unwrap();
+    }
+    assert_eq!(end(proxy), Some(0));
+}
+
+#[test]
+fn a_proxy_refuses_addresses_it_cannot_use() {
+    for (flag, value) in [
+        ("--upstream", "https://127.0.0.1:9000"),
+        ("--upstream", "127.0.0.1:9000"),
+        ("--otlp", "http://127.0.0.1:4317/v1/traces"),
+        ("--workers", "0"),
+        ("--listen", "everywhere"),
+    ] {
+        let output = run(&["proxy", flag, value]);
+        assert_eq!(code(&output), 2, "{flag} {value}");
+        assert!(stderr(&output).contains(flag), "{}", stderr(&output));
+    }
 }

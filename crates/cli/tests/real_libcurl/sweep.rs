@@ -19,12 +19,18 @@ fn the_blind_sleep_is_found_and_nothing_else() {
 
 #[test]
 fn it_is_found_without_packets() {
-    judge_both(Variant { proxy: &["--no-capture"], ..Variant::default() });
+    judge_both(Variant {
+        proxy: &["--no-capture"],
+        ..Variant::default()
+    });
 }
 
 #[test]
 fn it_is_found_without_client_spans() {
-    judge_both(Variant { client: &["--no-span"], ..Variant::default() });
+    judge_both(Variant {
+        client: &["--no-span"],
+        ..Variant::default()
+    });
 }
 
 #[test]
@@ -46,7 +52,8 @@ fn judge_both(variant: Variant) {
     let with_spans = !variant.client.contains(&"--no-span");
     let verdict_on = |call: &Call| {
         system.verdict(call, |verdict| {
-            verdict["server_seconds"].is_number() && verdict["client_seconds"].is_number() == with_spans
+            verdict["server_seconds"].is_number()
+                && verdict["client_seconds"].is_number() == with_spans
         })
     };
     for (call, lags) in faulty.iter().zip(recorded_lags()) {
@@ -66,10 +73,16 @@ fn judge_both(variant: Variant) {
 /// Whether each delay of the sweep lags by more than 50 ms, as recorded from libcurl itself.
 fn recorded_lags() -> Vec<bool> {
     let recorded = include_str!("../../../../lab/libcurl/sweep-buggy.tsv");
-    let rows = recorded.lines().filter(|line| line.starts_with(|c: char| c.is_ascii_digit()));
-    let lags: Vec<bool> =
-        rows.map(|row| row.split('\t').nth(2).unwrap().parse::<f64>().unwrap() > 0.050).collect();
-    assert_eq!((lags.len(), lags.iter().filter(|lags| **lags).count()), (33, 16));
+    let rows = recorded
+        .lines()
+        .filter(|line| line.starts_with(|c: char| c.is_ascii_digit()));
+    let lags: Vec<bool> = rows
+        .map(|row| row.split('\t').nth(2).unwrap().parse::<f64>().unwrap() > 0.050)
+        .collect();
+    assert_eq!(
+        (lags.len(), lags.iter().filter(|lags| **lags).count()),
+        (33, 16)
+    );
     lags
 }
 
@@ -81,20 +94,35 @@ fn assert_blind_sleep(call: &Call, verdict: &Value) {
     let lo = finding["lo_seconds"].as_f64().unwrap() - TOLERANCE_SECONDS;
     let hi = finding["hi_seconds"].as_f64().unwrap() + TOLERANCE_SECONDS;
     let truth = call.lag_seconds;
-    assert!(lo <= truth && truth <= hi, "{truth} s is not in [{lo}, {hi}]: {verdict:#}");
+    assert!(
+        lo <= truth && truth <= hi,
+        "{truth} s is not in [{lo}, {hi}]: {verdict:#}"
+    );
 }
 
 fn assert_healthy(call: &Call, verdict: &Value) {
     let delay = call.delay_seconds;
     assert_eq!(verdict["flagged"], false, "after {delay} s: {verdict:#}");
-    assert_eq!(verdict["findings"].as_array().unwrap().len(), 0, "{verdict:#}");
+    assert_eq!(
+        verdict["findings"].as_array().unwrap().len(),
+        0,
+        "{verdict:#}"
+    );
 }
 
 /// What is not there is said to be missing, and the wire agrees with the server.
 fn assert_spans(verdict: &Value, with_client_span: bool) {
     let missing = verdict["quality"]["missing"].as_array().unwrap();
-    assert_eq!(missing.contains(&Value::from("client_span")), !with_client_span, "{verdict:#}");
-    assert_eq!(verdict["gap_seconds"].is_null(), !with_client_span, "{verdict:#}");
+    assert_eq!(
+        missing.contains(&Value::from("client_span")),
+        !with_client_span,
+        "{verdict:#}"
+    );
+    assert_eq!(
+        verdict["gap_seconds"].is_null(),
+        !with_client_span,
+        "{verdict:#}"
+    );
     let server = verdict["server_seconds"].as_f64().unwrap();
     let wire = verdict["wire_seconds"].as_f64().unwrap();
     assert!((server - wire).abs() < 0.050, "{verdict:#}");

@@ -51,19 +51,35 @@ impl System {
         let server = Server::start(&otlp_http, variant.server);
         let upstream = format!("http://{}", server.address);
         let otlp_grpc = format!("http://{}", collector.address("otlp_grpc"));
-        let mut flags =
-            vec!["proxy", "--listen", ANY, "--admin", ANY, "--upstream", &upstream, "--otlp"];
+        let mut flags = vec![
+            "proxy",
+            "--listen",
+            ANY,
+            "--admin",
+            ANY,
+            "--upstream",
+            &upstream,
+            "--otlp",
+        ];
         flags.push(&otlp_grpc);
         flags.extend(variant.proxy);
         let proxy = Running::start(&flags);
-        Self { collector, proxy, _server: server, _store: store }
+        Self {
+            collector,
+            proxy,
+            _server: server,
+            _store: store,
+        }
     }
 
     /// Starts a sweep of the 33 recorded delays, side by side; its lines come at its end.
     pub(super) fn start_sweep(&self, libcurl: &str, variant: &Variant) -> Child {
         Command::new(lab(libcurl))
             .args(["--server", &self.proxy.address("traffic").to_string()])
-            .args(["--otlp", &format!("http://{}", self.collector.address("otlp_http"))])
+            .args([
+                "--otlp",
+                &format!("http://{}", self.collector.address("otlp_http")),
+            ])
             .args(["--method", "expect", "--timeout-ms", "30000"])
             .args(["--sweep-ms", "250:8250:250"])
             .args(variant.client)
@@ -98,7 +114,11 @@ pub(super) struct Call {
 /// Waits for a sweep to end, and reads its calls.
 pub(super) fn calls_of(sweep: Child) -> Vec<Call> {
     let output = sweep.wait_with_output().unwrap();
-    assert!(output.status.success(), "the clients ended with {}", output.status);
+    assert!(
+        output.status.success(),
+        "the clients ended with {}",
+        output.status
+    );
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let lines = String::from_utf8(output.stdout).unwrap();
     let calls: Vec<Call> = lines
@@ -119,9 +139,16 @@ pub(super) fn calls_of(sweep: Child) -> Vec<Call> {
 /// A program of the lab.
 fn lab(name: &str) -> PathBuf {
     // target/debug/skewtap and target/lab/bin/NAME
-    let target = Path::new(env!("CARGO_BIN_EXE_skewtap")).ancestors().nth(2).unwrap();
+    let target = Path::new(env!("CARGO_BIN_EXE_skewtap"))
+        .ancestors()
+        .nth(2)
+        .unwrap();
     let program = target.join("lab/bin").join(name);
-    assert!(program.exists(), "{} is not built: run lab/build.sh", program.display());
+    assert!(
+        program.exists(),
+        "{} is not built: run lab/build.sh",
+        program.display()
+    );
     program
 }
 
@@ -139,8 +166,15 @@ impl Server {
             .spawn()
             .unwrap();
         let mut line = String::new();
-        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
-        let address = line.trim().strip_prefix("listening ").unwrap().parse().unwrap();
+        BufReader::new(child.stdout.as_mut().unwrap())
+            .read_line(&mut line)
+            .unwrap();
+        let address = line
+            .trim()
+            .strip_prefix("listening ")
+            .unwrap()
+            .parse()
+            .unwrap();
         Self { child, address }
     }
 }
@@ -156,7 +190,11 @@ impl Drop for Server {
 /// The JSON at `path`; `None` while there is none.
 fn get(address: SocketAddr, path: &str) -> Option<Value> {
     let mut stream = TcpStream::connect(address).unwrap();
-    write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").unwrap();
+    write!(
+        stream,
+        "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n"
+    )
+    .unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();

@@ -6,8 +6,8 @@
 //! see its own socket.
 //!
 //! Evidence, all of it needed: the receive queue held the response over the gap;
-//! a thread of the owning process was asleep until a timer in nearly all samples
-//! and in the last one before the pick-up; no thread was watching the socket. In a
+//! a thread of the owning process was asleep until a timer in nearly all samples,
+//! and from then on at most ready to run; no thread was watching the socket. In a
 //! process of several threads the sleeper must have woken at the pick-up, or it is
 //! just some other thread's nap.
 //!
@@ -110,7 +110,11 @@ fn nap_of(thread: &ThreadWatch, samples: u32, policy: &Policy) -> Option<Nap> {
             longest = Some(nap);
         }
     }
-    timed_wait(thread.last.as_ref()?)?;
+    // On a busy machine a thread that has woken may wait for a CPU before it can read.
+    let last = thread.last.as_ref()?;
+    if timed_wait(last).is_none() && *last != Activity::Running {
+        return None;
+    }
     let enough = u64::from(asleep) * 100 >= u64::from(samples) * u64::from(policy.asleep_percent);
     longest.filter(|_| enough).map(|nap| Nap {
         samples: asleep,
@@ -187,8 +191,7 @@ fn asleep(process: &ProcessWatch, thread: &ThreadWatch, nap: &Nap) -> Evidence {
     Evidence {
         kind: "thread_asleep",
         statement: format!(
-            "thread {} of {} (pid {}) was in {}{length} {what} in {} of {} samples, the last \
-             before the pick-up among them",
+            "thread {} of {} (pid {}) was in {}{length} {what} in {} of {} samples",
             thread.name, process.command, process.pid, nap.call, nap.samples, process.samples
         ),
     }

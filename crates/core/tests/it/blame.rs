@@ -116,6 +116,21 @@ fn a_thread_that_had_woken_before_the_pick_up_is_not_the_cause() {
 }
 
 #[test]
+fn a_sleeper_that_then_waits_for_a_cpu_is_still_the_cause() {
+    let mut observed = lagging(Meanwhile::SleepsBlind);
+    let process = observed.exchanges[0].client_process.as_mut().unwrap();
+    let thread = &mut process.threads[0];
+    thread.activities[0].samples = 27;
+    let running = ActivityCount {
+        activity: Activity::Running,
+        samples: 3,
+    };
+    thread.activities.push(running);
+    thread.last = Some(Activity::Running);
+    assert_eq!(judge(&observed).findings.len(), 1);
+}
+
+#[test]
 fn a_timed_wait_on_other_descriptors_is_likely_not_certain() {
     let mut observed = lagging(Meanwhile::SleepsBlind);
     let thread = &mut observed.exchanges[0]

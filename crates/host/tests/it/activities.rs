@@ -45,6 +45,13 @@ fn a_sleep() {
 }
 
 #[test]
+fn the_sleeper_that_wakes_to_read_is_told_from_one_that_sleeps_on() {
+    let process = samples("sleep-beside-a-napper");
+    assert_eq!(thread(&process, "reader").woke_at_pick_up, Some(true));
+    assert_eq!(thread(&process, "napper").woke_at_pick_up, Some(false));
+}
+
+#[test]
 fn a_poll_on_nothing() {
     let Activity::Sleep { call, timeout_ns } = main_activity("poll-on-nothing") else {
         panic!("not a sleep");
@@ -121,6 +128,21 @@ fn a_process_that_is_stopped() {
     kill(pid, Signal::SIGCONT).unwrap();
     let process = watched.result().process.unwrap();
     assert_eq!(mostly(thread(&process, "reader")), Activity::Stopped);
+}
+
+#[test]
+fn a_socket_that_two_processes_hold() {
+    let (result, _client, _stream) = watch_client("share");
+    let process = result.process.unwrap();
+    let said = process
+        .limits
+        .iter()
+        .any(|l| l.contains("holds the socket too"));
+    assert!(said, "{process:?}");
+    let reader = mostly(thread(&process, "reader"));
+    assert!(matches!(reader, Activity::Sleep { .. }), "{reader:?}");
+    let other = mostly(thread(&process, "sleep"));
+    assert!(matches!(other, Activity::Sleep { .. }), "{other:?}");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! When a client reads its response.
 
+use std::io::Read as _;
 use std::net::{Shutdown, TcpListener};
 use std::time::Duration;
 
@@ -51,6 +52,20 @@ fn a_client_that_reads_and_closes_after_we_have_closed() {
     let request = send_message(&mut stream);
     drop(stream);
     let result = Watched::by(&watcher, request).result();
+    assert_eq!(result.queue.outcome, QueueOutcome::Read);
+    let picked_up = result.picked_up.unwrap();
+    assert!(client.act("read").overlaps(&picked_up), "{picked_up:?}");
+}
+
+/// The end of the client's stream says nothing of what it read, so the watch looks once more.
+#[test]
+fn a_client_whose_end_is_heard_before_the_next_look() {
+    let watcher = Watcher::start(WatcherSettings::default());
+    let (mut client, mut stream) = client("read-and-leave");
+    let mut watched = Watched::by(&watcher, send_message(&mut stream));
+    assert_eq!(stream.read(&mut [0]).unwrap(), 0);
+    drop(watched.handle.take());
+    let result = watched.result();
     assert_eq!(result.queue.outcome, QueueOutcome::Read);
     let picked_up = result.picked_up.unwrap();
     assert!(client.act("read").overlaps(&picked_up), "{picked_up:?}");

@@ -3,6 +3,7 @@
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::fd::AsFd;
+use std::process::{Child, Command};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
@@ -58,13 +59,24 @@ fn call(role: &str, address: &str) {
     if role == "leave-open" {
         return wait_for_the_end_of_input();
     }
+    let mut other_holder = (role == "share").then(|| share(&stream));
     be_away(role, &stream);
+    if let Some(other) = &mut other_holder {
+        other.kill().unwrap();
+        other.wait().unwrap();
+    }
     tell("read", || {
         stream.read_exact(&mut [0; MESSAGE_BYTES]).unwrap();
     });
     if role != "read-and-leave" {
         wait_for_the_end_of_input();
     }
+}
+
+/// Starts another process that holds the same socket, as the children of a forked server do.
+fn share(stream: &TcpStream) -> Child {
+    rustix::io::fcntl_setfd(stream, rustix::io::FdFlags::empty()).unwrap();
+    Command::new("sleep").arg("60").spawn().unwrap()
 }
 
 fn serve(role: &str) {
@@ -108,7 +120,14 @@ fn watch_as_nobody() {
 fn be_away(role: &str, stream: &TcpStream) {
     match role {
         "read-at-once" => {}
-        "sleep" | "half-close" | "read-and-leave" => std::thread::sleep(AWAY),
+        "sleep" | "half-close" | "read-and-leave" | "share" => std::thread::sleep(AWAY),
+        "sleep-beside-a-napper" => {
+            let napper = std::thread::Builder::new().name("napper".to_owned());
+            napper
+                .spawn(|| std::thread::sleep(Duration::from_secs(600)))
+                .unwrap();
+            std::thread::sleep(AWAY);
+        }
         "poll-on-nothing" => {
             poll(&mut [], AWAY_MS).unwrap();
         }

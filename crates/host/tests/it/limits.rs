@@ -1,5 +1,6 @@
 //! Caps, costs and endings.
 
+use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
 use skewtap_core::endpoint::QueueOutcome;
@@ -82,6 +83,37 @@ fn many_watches_at_once_all_end() {
         assert!(read.overlaps(&picked_up), "{read:?} {picked_up:?}");
     }
     assert_eq!(watcher.counters().refused, 0);
+}
+
+/// Sockets of this very process: more than are sampled at once.
+#[test]
+fn more_unread_sockets_than_can_be_sampled() {
+    let sockets: u64 = 80;
+    let watcher = Watcher::start(WatcherSettings::default());
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut connections = Vec::new();
+    for _ in 0..sockets {
+        let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut ours, _) = listener.accept().unwrap();
+        let watched = Watched::by(&watcher, send_message(&mut ours));
+        connections.push((client, ours, watched));
+    }
+    let counted = || {
+        let counters = watcher.counters();
+        (counters.sampled_watches, counters.sampling_refused)
+    };
+    while counted().0 + counted().1 < sockets {
+        std::thread::yield_now();
+    }
+    let (sampled, refused) = counted();
+    assert_eq!(sampled + refused, sockets);
+    assert!((1..=64).contains(&sampled), "{sampled}");
+    drop(watcher);
+    for (_client, _ours, watched) in connections {
+        let result = watched.result();
+        let own_pid = std::process::id().cast_signed();
+        assert!(result.process.is_none_or(|process| process.pid == own_pid));
+    }
 }
 
 /// The share is 1 % of a core, 20 ms saved up; a thread that overdraws pauses afterwards, so one

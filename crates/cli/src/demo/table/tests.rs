@@ -13,6 +13,8 @@ fn report(behaviour: Behaviour, client_seconds: f64) -> ClientReport {
         status: 200,
         client_seconds,
         server_seconds: 1.25,
+        before_send_seconds: 0.001,
+        unread_seconds: client_seconds - 1.252,
         blind_sleeps: 1,
         slept_over_response: client_seconds > 1.5,
     }
@@ -100,7 +102,7 @@ fn what_went_wrong_is_said_and_does_not_pass() {
         "NO VERDICT",
         "blind-sleep client, server delay 1.250 s: flagged without the cause client_blind_sleep",
         "0 of 1 planted gaps found, 1 of 2 healthy exchanges flagged",
-        "1 verdicts did not arrive in time",
+        "without a verdict in time: 1",
     ] {
         assert!(text.contains(line), "no {line:?} in\n{text}");
     }
@@ -122,7 +124,7 @@ fn the_document_has_the_verdict_and_the_truth_side_by_side() {
     let exchange = &document["exchanges"][0];
     assert_eq!(exchange["findings"][0]["cause"], "client_blind_sleep");
     assert_eq!(exchange["revision"], 3);
-    assert_eq!(exchange["planted"]["gap"], true);
-    assert_eq!(exchange["planted"]["lag_seconds"], 0.75);
+    assert_eq!(exchange["planted"]["truth"], "planted");
+    assert_eq!(exchange["planted"]["client"]["client_seconds"], 2.0);
     assert_eq!(exchange["judgement"], "found");
 }

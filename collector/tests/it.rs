@@ -1,0 +1,13 @@
+//! The collector from outside: real sockets, a real store, a real end by force.
+
+#[cfg(test)]
+mod it {
+    mod api;
+    mod decoding;
+    mod durability;
+    mod matching;
+    mod receiving;
+    mod running;
+    mod samples;
+    mod starting;
+}

@@ -1,0 +1,113 @@
+//! `skewtap proxy`.
+
+use anyhow::Context as _;
+use skewtap_core::exchange::{SourceState, Sources};
+use skewtap_proxy::{Config, Proxy};
+use tracing::Instrument as _;
+use url::Url;
+
+use crate::args::{LogArgs, ProxyArgs};
+use crate::failure::{Exit, Failure};
+use crate::shutdown::Shutdown;
+use crate::telemetry::OwnSpans;
+use crate::{runtime, start_line};
+
+/// Forwards until it is told to stop.
+///
+/// # Errors
+/// It cannot start, or it breaks later.
+pub(crate) fn run(args: &ProxyArgs, log: &LogArgs) -> Result<Exit, Failure> {
+    let otlp = args.otlp().map_err(Failure::usage)?;
+    let spans = OwnSpans {
+        service: "skewtap-proxy",
+        otlp: otlp.clone(),
+    };
+    runtime::run(log, "info", Some(spans), forward(args, otlp))
+}
+
+async fn forward(args: &ProxyArgs, otlp: Url) -> Result<Exit, Failure> {
+    let mut shutdown = Shutdown::listen(args.end_with_stdin)
+        .context("cannot listen for signals")
+        .map_err(Failure::cannot_start)?;
+    let notes_of_destination = [
+        match &args.upstream {
+            Some(upstream) => format!("upstream: {upstream}"),
+            None => "upstream: whatever the request names (forward proxy only)".to_owned(),
+        },
+        format!("collector: {otlp}"),
+    ];
+    let proxy = Proxy::bind(config(args, otlp))
+        .instrument(tracing::info_span!("start", listen = %args.listen))
+        .await
+        .context("cannot start the proxy")
+        .map_err(Failure::cannot_start)?;
+    let addresses = proxy.addresses();
+    let mut listeners = vec![("traffic", addresses.traffic)];
+    listeners.extend(addresses.admin.map(|admin| ("admin", admin)));
+    let notes: Vec<_> = notes_of_destination
+        .into_iter()
+        .chain(source_notes(&proxy.sources()))
+        .collect();
+    start_line::announce(&listeners, &notes)
+        .context("cannot say where the proxy listens")
+        .map_err(Failure::cannot_start)?;
+    proxy
+        .serve(async move { shutdown.requested().await })
+        .await
+        .context("the proxy broke")
+        .map_err(Failure::broken)?;
+    Ok(Exit::Done)
+}
+
+fn config(args: &ProxyArgs, otlp: Url) -> Config {
+    Config {
+        listen: args.listen,
+        admin: args.admin,
+        upstream: args.upstream.clone(),
+        otlp: Some(otlp),
+        capture: !args.no_capture,
+        queues: !args.no_queues,
+        processes: !args.no_processes,
+        workers: usize::from(args.workers),
+        ..Config::default()
+    }
+}
+
+/// One line for each source of stamps.
+fn source_notes(sources: &Sources) -> [String; 4] {
+    [
+        ("kernel stamps", &sources.kernel_stamps),
+        ("packets", &sources.capture),
+        ("receive queues", &sources.queues),
+        ("process samples", &sources.processes),
+    ]
+    .map(|(name, state)| match state {
+        SourceState::Used => format!("{name}: at work"),
+        SourceState::Off => format!("{name}: switched off"),
+        SourceState::Unavailable(why) => format!("{name}: {why}: going on without"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_source_has_its_line() {
+        let notes = source_notes(&Sources {
+            kernel_stamps: SourceState::Used,
+            capture: SourceState::Unavailable("not permitted (needs CAP_NET_RAW)".to_owned()),
+            queues: SourceState::Off,
+            processes: SourceState::Used,
+        });
+        assert_eq!(
+            notes,
+            [
+                "kernel stamps: at work",
+                "packets: not permitted (needs CAP_NET_RAW): going on without",
+                "receive queues: switched off",
+                "process samples: at work",
+            ]
+        );
+    }
+}
