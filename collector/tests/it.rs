@@ -6,6 +6,7 @@ mod it {
     mod decoding;
     mod described;
     mod durability;
+    mod full_disk;
     mod listening;
     mod matching;
     mod receiving;
