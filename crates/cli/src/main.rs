@@ -7,6 +7,7 @@ mod collector;
 mod demo;
 mod failure;
 mod proxy;
+mod run;
 mod runtime;
 mod shutdown;
 mod start_line;
@@ -22,6 +23,7 @@ fn main() -> ExitCode {
     let Args { log, command } = Args::parse();
     let done = match command {
         Command::Demo(args) => demo::run(&args, &log),
+        Command::Run(args) => run::run(&args, &log),
         Command::Proxy(args) => proxy::run(&args, &log),
         Command::Collector(args) => collector::run(&args, &log),
         Command::DemoOrigin(args) => demo::origin::run(&args, &log),
