@@ -44,12 +44,12 @@ impl Stages {
         let response_from = answer.or_else(|| instant("down.response.first"));
         let is_only = verdict.exchanges == 1;
         let span_row = |name, wanted: bool| wanted.then(|| row(verdict, name)).flatten();
-        let connection = between(instant("down.connected"), first);
+        let connection = began_before(instant("down.connected"), first);
         let client_span = verdict.client_seconds.filter(|_| is_only);
-        let seen = between(instant("down.connected").or(first), read.or(out));
+        let seen = between(connection.or(first), read.or(out));
         Self {
             total: client_span.map(exactly).or(seen),
-            before_send: span_row("client_before_send", at == 0).or(connection),
+            before_send: span_row("client_before_send", at == 0).or(between(connection, first)),
             connect,
             tls,
             request: without(without(between(first, asked), connect), tls),
@@ -75,6 +75,13 @@ fn asked(instant: &impl Fn(&str) -> Option<Bounds>) -> Option<Bounds> {
     } else {
         last
     }
+}
+
+/// When the client's connection stood, unless it was taken only after the first byte had come: then
+/// the time between says nothing of the client.
+fn began_before(connected: Option<Bounds>, first: Option<Bounds>) -> Option<Bounds> {
+    let first = first?;
+    connected.filter(|connected| connected.lo_seconds <= first.hi_seconds)
 }
 
 fn row(verdict: &VerdictJson, name: &str) -> Option<Bounds> {
@@ -150,6 +157,16 @@ mod tests {
         });
         assert!((middle(stages.tls) - 0.003).abs() < 1e-9, "{stages:?}");
         assert!((middle(stages.request) - 0.005).abs() < 1e-9, "{stages:?}");
+    }
+
+    #[test]
+    fn a_connection_that_was_taken_late_tells_nothing_of_the_client() {
+        let stages = stages(|verdict| {
+            let milestones = &mut verdict.exchanges_detail[0].milestones;
+            milestones.insert("down.connected".into(), exactly(0.002));
+        });
+        assert_eq!(stages.before_send, None);
+        assert!((middle(stages.total) - 0.720).abs() < 1e-9, "{stages:?}");
     }
 
     #[test]
