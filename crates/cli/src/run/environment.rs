@@ -46,7 +46,7 @@ impl Environment {
         if let Some(proxy) = proxy {
             let direct = hosts_without_proxy(receivers, no_proxy, set);
             environment.note_what_does_not_hold(&direct, set);
-            environment.point_at_proxy(proxy, &direct, set);
+            environment.point_at_proxy(proxy, &direct, no_proxy, set);
         }
         environment.point_at_collector(receivers, set);
         environment
@@ -70,6 +70,7 @@ impl Environment {
         &mut self,
         proxy: SocketAddr,
         direct: &NoProxy,
+        no_proxy: Option<&str>,
         set: impl Fn(&str) -> Option<String>,
     ) {
         for name in PROXY_VARIABLES {
@@ -85,8 +86,11 @@ impl Environment {
         let mut java: Vec<String> = set("JAVA_TOOL_OPTIONS").into_iter().collect();
         java.push(format!("-Dhttp.proxyHost={}", proxy.ip()));
         java.push(format!("-Dhttp.proxyPort={}", proxy.port()));
-        // Without it Java keeps this machine's own names from the proxy.
-        java.push(format!("-Dhttp.nonProxyHosts={}", direct.java_list()));
+        // Only an empty list lets Java send requests for this machine to a proxy: to any other it
+        // adds this machine's names. What it then exports is recognised by its address.
+        let given = no_proxy.map(NoProxy::given);
+        let list = given.map(|given| given.java_list()).unwrap_or_default();
+        java.push(format!("-Dhttp.nonProxyHosts={list}"));
         self.set("JAVA_TOOL_OPTIONS", java.join(" "));
     }
 

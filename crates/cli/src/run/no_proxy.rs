@@ -47,7 +47,8 @@ impl NoProxy {
     }
 
     /// The same for Java's `http.nonProxyHosts`, whose names stand for themselves only. Ranges of
-    /// addresses are left out: Java has no form for them.
+    /// addresses are left out: Java has no form for them. To any list but an empty one Java adds
+    /// the names of this machine.
     pub(super) fn java_list(&self) -> String {
         let mut patterns = Vec::new();
         for host in self.hosts.iter().filter(|host| !host.contains('/')) {

@@ -6,6 +6,7 @@ use serde::Deserialize;
 use skewtap_core::verdict_json::VerdictJson;
 use tokio::time::{Instant, sleep};
 
+use super::environment::SpanReceivers;
 use super::system::System;
 use crate::api_client::{ApiClient, ApiError};
 
@@ -58,7 +59,7 @@ pub(super) async fn collect(
     let began = Instant::now();
     loop {
         let looked = Instant::now();
-        let verdicts = read_all(&system.api, &system.asked_at, since_seconds).await?;
+        let mut verdicts = read_all(&system.api, &system.asked_at, since_seconds).await?;
         let judged: usize = verdicts
             .iter()
             .map(|verdict| count_ours(verdict, &system.asked_at))
@@ -68,6 +69,7 @@ pub(super) async fn collect(
         let final_word = began.elapsed() >= settle + LAST_WORD || verdicts.iter().all(is_whole);
         let given_up = began.elapsed() >= settle + JUDGING || verdicts.len() >= MOST_VERDICTS;
         if (not_judged == 0 && final_word) || given_up {
+            verdicts.retain(|verdict| !is_export(verdict, &system.receivers));
             return Ok(Collected {
                 verdicts,
                 not_judged,
@@ -83,6 +85,12 @@ fn is_whole(verdict: &VerdictJson) -> bool {
     !missing
         .iter()
         .any(|what| *what == "client_span" || *what == "server_span")
+}
+
+/// Whether it is about the command's exporter, which did not heed `NO_PROXY`.
+fn is_export(verdict: &VerdictJson, receivers: &SpanReceivers) -> bool {
+    let receivers = [receivers.grpc.authority(), receivers.http.authority()];
+    receivers.contains(&verdict.authority.as_str())
 }
 
 /// Gives how many exchanges there were.

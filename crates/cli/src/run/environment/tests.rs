@@ -37,10 +37,7 @@ fn everything_points_here_where_nothing_is_set() {
     assert_eq!(value(&bare, "NODE_USE_ENV_PROXY"), Some("1"));
     assert_eq!(
         value(&bare, "JAVA_TOOL_OPTIONS"),
-        Some(
-            "-Dhttp.proxyHost=127.0.0.1 -Dhttp.proxyPort=8080 \
-             -Dhttp.nonProxyHosts=127.83.75.84"
-        )
+        Some("-Dhttp.proxyHost=127.0.0.1 -Dhttp.proxyPort=8080 -Dhttp.nonProxyHosts=")
     );
     assert_eq!(
         value(&bare, "OTEL_EXPORTER_OTLP_ENDPOINT"),
@@ -94,6 +91,10 @@ fn the_users_own_no_proxy_holds_but_for_this_machine() {
     let given = environment(Some("localhost"), &user);
     assert_eq!(value(&given, "no_proxy"), Some("localhost,127.83.75.84"));
     assert!(given.notes.is_empty(), "{:?}", given.notes);
+    // Java reads a list of its own only.
+    let java = |environment| value(environment, "JAVA_TOOL_OPTIONS").unwrap().to_owned();
+    assert!(java(&inherited).ends_with("nonProxyHosts="));
+    assert!(java(&given).ends_with("nonProxyHosts=localhost|*.localhost"));
 }
 
 #[test]
