@@ -13,6 +13,7 @@ mod it {
     mod own_spans;
     mod program;
     mod run_command;
+    mod run_real_clients;
     mod run_stages;
     mod start_up;
 }
