@@ -10,6 +10,7 @@ mod proxy;
 mod run;
 mod runtime;
 mod shutdown;
+mod sources_not_used;
 mod start_line;
 mod telemetry;
 

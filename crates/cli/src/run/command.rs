@@ -1,12 +1,12 @@
 //! The command: started with its variables, sent what signals this process is sent, waited for.
 
 use std::ffi::OsString;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::ExitStatus;
 
-use nix::sys::signal::{Signal, kill};
+use nix::sys::signal::{SigSet, Signal, kill};
 use nix::unistd::{Pid, getpgrp, tcgetpgrp};
 use tokio::process::{Child, Command};
 use tokio::signal::unix::{self, SignalKind};
@@ -133,7 +133,10 @@ impl Signals {
             Signal::SIGUSR1,
             Signal::SIGUSR2,
         ];
-        let caught = all.into_iter().map(|signal| {
+        // A shell's `&` and `nohup` have the command ignore some; caught here, it would not.
+        let ignored = ignored();
+        let wanted = all.into_iter().filter(|signal| !ignored.contains(*signal));
+        let caught = wanted.map(|signal| {
             let kind = SignalKind::from_raw(signal as i32);
             unix::signal(kind).map(|caught| (signal, caught))
         });
@@ -153,4 +156,15 @@ impl Signals {
         })
         .await
     }
+}
+
+/// The signals that this process was started to ignore; none where the system does not say.
+fn ignored() -> SigSet {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok());
+    let mask = mask.unwrap_or_default();
+    Signal::iterator()
+        .filter(|signal| (mask >> (*signal as i32 - 1)) & 1 == 1)
+        .collect()
 }

@@ -3,16 +3,19 @@
 use std::collections::BTreeSet;
 
 use serde::Serialize;
-use skewtap_core::verdict_json::{ExchangeJson, SourcesJson, VerdictJson};
+use skewtap_core::verdict_json::{ExchangeJson, VerdictJson};
 
 use super::stages::Stages;
 use super::verdicts::Collected;
+use crate::sources_not_used::not_used;
 
 /// Everything that was measured.
 #[derive(Debug)]
 pub(super) struct Outcome {
     /// The verdicts, by start.
     pub(super) verdicts: Vec<VerdictJson>,
+    /// Exchanges whose verdicts show nothing and found no room.
+    pub(super) left_out: u64,
     /// Exchanges without a verdict.
     pub(super) not_judged: u64,
 }
@@ -34,7 +37,9 @@ pub(super) struct Request<'a> {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Summary {
     /// Exchanges that were judged.
-    pub(super) requests: usize,
+    pub(super) requests: u64,
+    /// Those of them that show nothing and are not listed, there being too many.
+    pub(super) left_out: u64,
     /// Exchanges without a verdict.
     pub(super) not_judged: u64,
     /// Verdicts that deserve attention.
@@ -54,6 +59,7 @@ impl Outcome {
     pub(super) fn new(collected: Collected) -> Self {
         Self {
             verdicts: collected.verdicts,
+            left_out: collected.left_out,
             not_judged: collected.not_judged,
         }
     }
@@ -81,19 +87,23 @@ impl Outcome {
         let count = |wanted: &dyn Fn(&&VerdictJson) -> bool| {
             self.verdicts.iter().filter(|one| wanted(one)).count()
         };
+        let listed = self.requests().count();
         let findings = self.verdicts.iter().flat_map(|verdict| &verdict.findings);
         let sources = self
             .verdicts
             .iter()
             .filter_map(|verdict| verdict.quality.sources.as_ref());
         Summary {
-            requests: self.requests().count(),
+            requests: self
+                .left_out
+                .saturating_add(listed.try_into().unwrap_or(u64::MAX)),
+            left_out: self.left_out,
             not_judged: self.not_judged,
             flagged: count(&|verdict| verdict.flagged),
             with_client_span: count(&|verdict| verdict.client_seconds.is_some()),
             with_server_span: count(&|verdict| verdict.server_seconds.is_some()),
             causes: findings.map(|finding| finding.cause.to_string()).collect(),
-            not_used: sources.flat_map(unused).collect(),
+            not_used: sources.flat_map(not_used).collect(),
         }
     }
 }
@@ -104,19 +114,6 @@ pub(super) fn unexplained_seconds(verdict: &VerdictJson) -> f64 {
     rows.filter(|row| row.explanation == "unexplained")
         .map(|row| row.lo_seconds.max(0.0))
         .sum()
-}
-
-fn unused(sources: &SourcesJson) -> Vec<String> {
-    [
-        ("kernel stamps", &sources.kernel_stamps),
-        ("packets", &sources.capture),
-        ("receive queues", &sources.queues),
-        ("process samples", &sources.processes),
-    ]
-    .into_iter()
-    .filter(|(_, state)| *state != "used")
-    .map(|(name, state)| format!("{name}: {state}"))
-    .collect()
 }
 
 #[cfg(test)]

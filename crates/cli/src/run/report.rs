@@ -57,7 +57,10 @@ pub(super) fn write(out: &mut impl Write, outcome: &Outcome, seconds: f64) -> io
             writeln!(out, "{style}{}{style:#}", line.trim_end())?;
         }
         if left_out > 0 {
-            writeln!(out, "and {left_out} more; --json has them all")?;
+            writeln!(
+                out,
+                "and {left_out} more, shorter ones that are not flagged"
+            )?;
         }
         write_findings(out, outcome)?;
         writeln!(out)?;
@@ -123,7 +126,7 @@ pub(super) fn write_nothing_came(
 }
 
 /// The requests to show, in order, and how many are not shown.
-fn most_telling(outcome: &Outcome) -> (Vec<Request<'_>>, usize) {
+fn most_telling(outcome: &Outcome) -> (Vec<Request<'_>>, u64) {
     let mut requests: Vec<(usize, Request<'_>)> = outcome.requests().enumerate().collect();
     let left_out = requests.len().saturating_sub(MOST_ROWS);
     if left_out > 0 {
@@ -139,7 +142,11 @@ fn most_telling(outcome: &Outcome) -> (Vec<Request<'_>>, usize) {
         requests.sort_by_key(|(at, _)| *at);
     }
     let requests = requests.into_iter().map(|(_, request)| request);
-    (requests.collect(), left_out)
+    let left_out = left_out.try_into().unwrap_or(u64::MAX);
+    (
+        requests.collect(),
+        outcome.left_out.saturating_add(left_out),
+    )
 }
 
 /// One line for each row, whatever the width of the terminal: colour is laid over whole lines.

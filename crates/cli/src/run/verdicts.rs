@@ -7,6 +7,7 @@ use skewtap_core::verdict_json::VerdictJson;
 use tokio::time::{Instant, sleep};
 
 use super::environment::SpanReceivers;
+use super::outcome::unexplained_seconds;
 use super::system::System;
 use crate::api_client::{ApiClient, ApiError};
 
@@ -23,8 +24,8 @@ const PAUSE: Duration = Duration::from_millis(100);
 const LAST_WORD: Duration = Duration::from_millis(250);
 /// Longest wait for verdicts once all records are with the collector, beyond its settle time.
 const JUDGING: Duration = Duration::from_secs(10);
-/// Verdicts kept; more are counted.
-pub(super) const MOST_VERDICTS: usize = 10_000;
+/// Verdicts kept; of more, only those that show something, as many again.
+const MOST_VERDICTS: usize = 10_000;
 /// Verdicts asked for at once.
 const PAGE: usize = 200;
 
@@ -33,8 +34,36 @@ const PAGE: usize = 200;
 pub(super) struct Collected {
     /// The verdicts, by start.
     pub(super) verdicts: Vec<VerdictJson>,
+    /// Exchanges whose verdicts show nothing and found no room.
+    pub(super) left_out: u64,
     /// Exchanges on which there is no verdict here.
     pub(super) not_judged: u64,
+}
+
+/// What has been read of the API's list.
+#[derive(Default)]
+struct Read {
+    kept: Vec<VerdictJson>,
+    left_out: u64,
+    /// Exchanges of all that was taken note of.
+    judged: u64,
+}
+
+impl Read {
+    fn take(&mut self, verdict: VerdictJson, exchanges: usize) {
+        let exchanges = exchanges.try_into().unwrap_or(u64::MAX);
+        let shows_something =
+            verdict.flagged || !verdict.findings.is_empty() || unexplained_seconds(&verdict) > 0.0;
+        let room = MOST_VERDICTS * if shows_something { 2 } else { 1 };
+        if self.kept.len() < room {
+            self.kept.push(verdict);
+        } else if shows_something {
+            return;
+        } else {
+            self.left_out += exchanges;
+        }
+        self.judged += exchanges;
+    }
 }
 
 /// A page of the API's list.
@@ -59,19 +88,17 @@ pub(super) async fn collect(
     let began = Instant::now();
     loop {
         let looked = Instant::now();
-        let mut verdicts = read_all(&system.api, &system.asked_at, since_seconds).await?;
-        let judged: usize = verdicts
-            .iter()
-            .map(|verdict| count_ours(verdict, &system.asked_at))
-            .sum();
-        let not_judged = exchanges.saturating_sub(judged.try_into().unwrap_or(u64::MAX));
+        let mut read = read_all(&system.api, &system.asked_at, since_seconds).await?;
+        let not_judged = exchanges.saturating_sub(read.judged);
         // Spans that came last, at the command's end, may still change a verdict.
-        let final_word = began.elapsed() >= settle + LAST_WORD || verdicts.iter().all(is_whole);
-        let given_up = began.elapsed() >= settle + JUDGING || verdicts.len() >= MOST_VERDICTS;
+        let final_word = began.elapsed() >= settle + LAST_WORD || read.kept.iter().all(is_whole);
+        let given_up = began.elapsed() >= settle + JUDGING;
         if (not_judged == 0 && final_word) || given_up {
-            verdicts.retain(|verdict| !is_export(verdict, &system.receivers));
+            read.kept
+                .retain(|verdict| !is_export(verdict, &system.receivers));
             return Ok(Collected {
-                verdicts,
+                verdicts: read.kept,
+                left_out: read.left_out,
                 not_judged,
             });
         }
@@ -111,27 +138,29 @@ async fn read_all(
     api: &ApiClient,
     asked_at: &[String],
     since_seconds: u64,
-) -> Result<Vec<VerdictJson>, ApiError> {
-    let mut verdicts = Vec::new();
+) -> Result<Read, ApiError> {
+    let mut read = Read::default();
     let first = format!("/api/v1/exchanges?since={since_seconds}&limit={PAGE}");
     let mut path = first.clone();
     while let Some(page) = api.json::<Page>(&path).await? {
-        let ours = |verdict: &VerdictJson| count_ours(verdict, asked_at) > 0;
-        verdicts.extend(page.exchanges.into_iter().filter(ours));
-        match page.next_cursor {
-            Some(cursor) if verdicts.len() < MOST_VERDICTS => {
-                path = format!("{first}&cursor={cursor}");
+        for verdict in page.exchanges {
+            // A collector that is running already serves others as well.
+            let ours = count_ours(&verdict, asked_at);
+            if ours > 0 {
+                read.take(verdict, ours);
             }
-            _ => break,
         }
+        let Some(cursor) = page.next_cursor else {
+            break;
+        };
+        path = format!("{first}&cursor={cursor}");
     }
-    verdicts.truncate(MOST_VERDICTS);
-    // A collector that others use as well has the newest first.
-    verdicts.sort_by_key(|verdict| {
+    // The API gives the newest first.
+    read.kept.sort_by_key(|verdict| {
         let started = verdict.started_unix_nano.as_deref();
         started.and_then(|ns| ns.parse::<i64>().ok())
     });
-    Ok(verdicts)
+    Ok(read)
 }
 
 /// How many of a verdict's exchanges went through the proxies at `asked_at`.
@@ -140,4 +169,23 @@ fn count_ours(verdict: &VerdictJson, asked_at: &[String]) -> usize {
     exchanges
         .filter(|exchange| asked_at.contains(&exchange.proxy))
         .count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::outcome::cases::verdict;
+
+    #[test]
+    fn what_shows_something_is_kept_when_the_rest_is_only_counted() {
+        let mut read = Read::default();
+        let (healthy, flagged) = (verdict(0.0, false), verdict(0.4, true));
+        for _ in 0..MOST_VERDICTS + 3 {
+            read.take(healthy.clone(), 1);
+        }
+        read.take(flagged, 2);
+        assert_eq!(read.kept.len(), MOST_VERDICTS + 1);
+        assert!(read.kept.last().unwrap().flagged);
+        assert_eq!((read.left_out, read.judged), (3, MOST_VERDICTS as u64 + 5));
+    }
 }

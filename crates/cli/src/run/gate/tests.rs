@@ -8,6 +8,7 @@ use crate::run::verdicts::Collected;
 fn outcome(verdicts: Vec<VerdictJson>) -> Outcome {
     Outcome::new(Collected {
         verdicts,
+        left_out: 0,
         not_judged: 0,
     })
 }
@@ -58,6 +59,7 @@ fn what_was_not_measured_does_not_pass() {
     assert!(!gate(Some(50), &[]).judge(&nothing).passed);
     let not_judged = Outcome::new(Collected {
         verdicts: vec![verdict(0.0, false)],
+        left_out: 0,
         not_judged: 1,
     });
     assert!(!gate(Some(50), &[]).judge(&not_judged).passed);

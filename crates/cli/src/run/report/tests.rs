@@ -7,6 +7,7 @@ use crate::run::verdicts::Collected;
 fn report(verdicts: Vec<VerdictJson>, not_judged: u64) -> String {
     let outcome = Outcome::new(Collected {
         verdicts,
+        left_out: 0,
         not_judged,
     });
     let mut out = Vec::new();
