@@ -12,6 +12,7 @@ mod it {
     mod otlp_sink;
     mod own_spans;
     mod program;
+    mod run_collector;
     mod run_command;
     mod run_real_clients;
     mod run_stages;
