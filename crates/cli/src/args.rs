@@ -42,8 +42,8 @@ pub(crate) struct Args {
 #[command(next_help_heading = "Logs")]
 pub(crate) struct LogArgs {
     /// What to log: a level (error, warn, info, debug, trace) or directives such as
-    /// `warn,skewtap_proxy=debug` [default: RUST_LOG, else info; warn for the demo,
-    /// error for run]
+    /// `warn,skewtap_proxy=debug` [default: RUST_LOG, else info; warn for the demo; error
+    /// for run, where RUST_LOG is the command's]
     #[arg(long, global = true, value_name = "FILTER", env = "SKEWTAP_LOG")]
     pub(crate) log: Option<String>,
     /// How to write logs

@@ -33,6 +33,8 @@ use outcome::Outcome;
 use system::System;
 use verdicts::Collected;
 
+const LOG_LEVEL: &str = "error";
+
 /// Runs the command between the parts, and reports.
 ///
 /// # Errors
@@ -40,7 +42,12 @@ use verdicts::Collected;
 /// although a gate or a document depends on it.
 pub(crate) fn run(args: &RunArgs, log: &LogArgs) -> Result<Exit, Failure> {
     // What the parts warn of is of no use to the command's user, and the breakdown says it.
-    runtime::run(log, "error", None, measure(args))
+    let log = LogArgs {
+        // RUST_LOG is meant for the command.
+        log: Some(log.log.clone().unwrap_or_else(|| LOG_LEVEL.to_owned())),
+        ..log.clone()
+    };
+    runtime::run(&log, LOG_LEVEL, None, measure(args))
 }
 
 async fn measure(args: &RunArgs) -> Result<Exit, Failure> {

@@ -36,6 +36,18 @@ fn input_output_and_errors_are_the_commands_own() {
 }
 
 #[test]
+fn a_log_filter_of_the_commands_is_not_taken_for_ones_own() {
+    let output = run(&["--quiet", "--", "sh", "-c", "echo $RUST_LOG"])
+        .env("RUST_LOG", "trace")
+        .output()
+        .unwrap();
+    assert_eq!(
+        (stdout(&output).as_str(), stderr(&output).as_str()),
+        ("trace\n", "")
+    );
+}
+
+#[test]
 fn the_exit_code_is_the_commands_own() {
     for (script, expected) in [
         ("exit 0", 0),
