@@ -1,7 +1,8 @@
-//! The program: reads its options, sends or takes spans, says how many.
+//! The program: reads its options, moves spans or bodies, says how many and how fast.
 #![forbid(unsafe_code)]
 
 mod batch;
+mod bodies;
 mod protobuf;
 mod send;
 mod sink;
@@ -13,13 +14,17 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use batch::Batch;
+use bodies::Way;
 use send::Load;
 
 const HELP: &str = "\
-Sends spans over OTLP/gRPC as fast as they are acknowledged, or takes them and keeps nothing.
+Clients and servers that cost little, so that what stands between them is what is measured.
 
-Usage: otlp-load send --to HOST:PORT [OPTIONS]
-       otlp-load sink --listen HOST:PORT [--keep FILE]
+Usage: bench-load send --to HOST:PORT [OPTIONS]       sends spans over OTLP/gRPC
+       bench-load sink --listen HOST:PORT [OPTIONS]   takes spans and keeps nothing
+       bench-load bodies --listen HOST:PORT           serves and takes long bodies over HTTP
+       bench-load get --to HOST:PORT [OPTIONS]        has a long body sent by `bodies`
+       bench-load put --to HOST:PORT [OPTIONS]        sends a long body to `bodies`
 
 Send:
   --streams N      requests under way at once, each on a connection of its own [default: 8]
@@ -32,7 +37,11 @@ Send:
 Sink:
   --keep FILE      keep the body of the largest request so far in FILE
 
-`send` prints one line: spans acknowledged, spans refused, bytes acknowledged, seconds.
+Get and put:
+  --bytes N        how long the body is [default: 1073741824]
+
+`send` prints one line: spans acknowledged, spans refused, bytes acknowledged, seconds. `get` and
+`put` print how many seconds it took.
 
 Exit codes: 2 bad options, 3 cannot connect, listen or go on.
 ";
@@ -42,15 +51,18 @@ fn main() -> ExitCode {
     let outcome = match options.next().as_deref() {
         Some("send") => read_send(options).map(send),
         Some("sink") => read_sink(options).map(take),
+        Some("bodies") => read_sink(options).map(serve_bodies),
+        Some("get") => read_transfer(options).map(|to| transfer(to, Way::Down)),
+        Some("put") => read_transfer(options).map(|to| transfer(to, Way::Up)),
         Some("-h" | "--help") => Ok(print(HELP)),
-        _ => Err("say send or sink".to_owned()),
+        _ => Err("say what to do".to_owned()),
     };
     let ended = outcome.unwrap_or_else(|reason| Err((2, format!("{reason}; see --help"))));
     match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err((code, reason)) => {
             // Where nobody reads errors the code has to do.
-            drop(writeln!(io::stderr(), "otlp-load: {reason}"));
+            drop(writeln!(io::stderr(), "bench-load: {reason}"));
             ExitCode::from(code)
         }
     }
@@ -116,6 +128,21 @@ fn read_sink(mut options: impl Iterator<Item = String>) -> Result<Sink, String> 
     Ok(Sink { listen, keep })
 }
 
+fn read_transfer(mut options: impl Iterator<Item = String>) -> Result<(SocketAddr, u64), String> {
+    let (mut to, mut length) = (None, 1 << 30);
+    while let Some(name) = options.next() {
+        let value = options
+            .next()
+            .ok_or_else(|| format!("{name} needs a value"))?;
+        match name.as_str() {
+            "--to" => to = Some(parse(&name, &value)?),
+            "--bytes" => length = parse(&name, &value)?,
+            _ => return Err(format!("no option {name}")),
+        }
+    }
+    Ok((to.ok_or("--to is missing")?, length))
+}
+
 fn parse<T: std::str::FromStr>(name: &str, value: &str) -> Result<T, String> {
     value
         .parse()
@@ -144,6 +171,16 @@ fn take(sink: Sink) -> Ended {
     let runtime = runtime()?;
     let taken = runtime.block_on(sink::run(sink.listen, sink.keep.as_deref()));
     taken.map_err(|error| (3, format!("{}: {error}", sink.listen)))
+}
+
+fn serve_bodies(sink: Sink) -> Ended {
+    bodies::serve(sink.listen).map_err(|error| (3, format!("{}: {error}", sink.listen)))
+}
+
+fn transfer((to, length): (SocketAddr, u64), way: Way) -> Ended {
+    let seconds = bodies::transfer(to, way, length);
+    let seconds = seconds.map_err(|error| (3, format!("{to}: {error}")))?;
+    print(&format!("{seconds:.6}\n"))
 }
 
 /// One thread: what it needs beyond that would be taken from those that are measured.
