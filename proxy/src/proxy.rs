@@ -91,13 +91,11 @@ impl Proxy {
     /// [`StartError`] says what cannot be used and how to change it.
     pub async fn bind(config: Config) -> Result<Self, StartError> {
         config.check().map_err(StartError::Config)?;
-        // The primer waits for the kernel, a few milliseconds as a rule.
-        let primer = tokio::task::spawn_blocking(Primer::new).await;
-        let primer = primer.unwrap_or_else(|panic| Err(io::Error::other(panic)));
-        let traffic = open(config.listen, config.backlog, "--listen")?;
+        let (primer, stamps) = start_stamps(&config).await;
+        let traffic = open(&config, config.listen, "--listen")?;
         let admin = config
             .admin
-            .map(|address| open(address, config.backlog, "--admin"));
+            .map(|address| open(&config, address, "--admin"));
         let admin = admin.transpose()?;
         let addresses = Addresses {
             traffic: address_of(&traffic, config.listen, "--listen")?,
@@ -115,7 +113,7 @@ impl Proxy {
             .as_ref()
             .map(|watcher| watcher.availability().clone());
         let sources = Sources {
-            kernel_stamps: state_of(&primer),
+            kernel_stamps: stamps,
             capture: capture_state,
             queues: watched
                 .as_ref()
@@ -133,7 +131,7 @@ impl Proxy {
             exporter,
             watcher,
             capture,
-            _primer: primer.ok(),
+            _primer: primer,
         })
     }
 
@@ -252,8 +250,12 @@ fn finished(end: Result<io::Result<()>, oneshot::error::RecvError>) -> Result<()
         .map_err(ServeError::Worker)
 }
 
-fn open(address: SocketAddr, backlog: u16, flag: &'static str) -> Result<TcpListener, StartError> {
-    listen(address, backlog).map_err(|source| StartError::Listen {
+fn open(
+    config: &Config,
+    address: SocketAddr,
+    flag: &'static str,
+) -> Result<TcpListener, StartError> {
+    listen(address, config.backlog, config.kernel_stamps).map_err(|source| StartError::Listen {
         address,
         flag,
         source,
@@ -301,10 +303,16 @@ fn watching(config: &Config) -> WatcherSettings {
     }
 }
 
-fn state_of(primer: &io::Result<Primer>) -> SourceState {
-    match primer {
-        Ok(_) => SourceState::Used,
-        Err(error) => SourceState::Unavailable(error.to_string()),
+/// Has the kernel stamp what arrives, if that is wanted, for as long as the primer lives.
+async fn start_stamps(config: &Config) -> (Option<Primer>, SourceState) {
+    if !config.kernel_stamps {
+        return (None, SourceState::Off);
+    }
+    // The primer waits for the kernel, a few milliseconds as a rule.
+    let primer = tokio::task::spawn_blocking(Primer::new).await;
+    match primer.unwrap_or_else(|panic| Err(io::Error::other(panic))) {
+        Ok(primer) => (Some(primer), SourceState::Used),
+        Err(error) => (None, SourceState::Unavailable(error.to_string())),
     }
 }
 
