@@ -8,7 +8,7 @@ use std::time::Duration;
 use opentelemetry::KeyValue;
 use opentelemetry_otlp::{SpanExporter, WithExportConfig};
 use opentelemetry_sdk::Resource;
-use opentelemetry_sdk::trace::{IdGenerator, RandomIdGenerator, SpanData, SpanExporter as _};
+use opentelemetry_sdk::trace::{IdGenerator, RandomIdGenerator, SpanExporter as _};
 use skewtap_core::exchange::ExchangeRecord;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -125,7 +125,7 @@ async fn ship(
 }
 
 /// The next records, at least one; `None` when there will be no more.
-async fn next_batch(records: &mut mpsc::Receiver<ExchangeRecord>) -> Option<Vec<SpanData>> {
+async fn next_batch(records: &mut mpsc::Receiver<ExchangeRecord>) -> Option<Vec<ExchangeRecord>> {
     let mut batch = Vec::new();
     if records.recv_many(&mut batch, BATCH).await == 0 {
         return None;
@@ -137,19 +137,21 @@ async fn next_batch(records: &mut mpsc::Receiver<ExchangeRecord>) -> Option<Vec<
             _ => break,
         }
     }
-    Some(batch.iter().map(span::of).collect())
+    Some(batch)
 }
 
 /// Sends one batch, again and again if need be.
 async fn export(
     exporter: &Exporter,
-    batch: &[SpanData],
+    batch: &[ExchangeRecord],
     records: &mut mpsc::Receiver<ExchangeRecord>,
     metrics: &Metrics,
 ) {
     let mut pause = PAUSES.0;
     for attempt in 1..=ATTEMPTS {
-        match exporter.0.export(batch.to_vec()).await {
+        // Made anew for each attempt: as a rule there is one, and a copy costs as much.
+        let spans = batch.iter().map(span::of).collect();
+        match exporter.0.export(spans).await {
             Ok(()) => {
                 if attempt > 1 {
                     tracing::info!(attempt, "collector takes records again");
