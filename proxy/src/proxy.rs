@@ -19,7 +19,7 @@ use crate::metrics::Metrics;
 use crate::note::Notes;
 use crate::target::Router;
 use crate::worker::{self, Seed};
-use crate::{admin, finisher, ship};
+use crate::{admin, finisher, records_thread, ship};
 
 /// Most notes that wait for the finisher.
 const NOTES_ROOM: usize = 65_536;
@@ -41,14 +41,6 @@ pub enum StartError {
         /// What the kernel says.
         source: io::Error,
     },
-    /// The exporter of records could not be made.
-    #[error("cannot export to {endpoint}")]
-    Export {
-        /// The OTLP endpoint.
-        endpoint: String,
-        /// What the exporter says.
-        source: opentelemetry_otlp::ExporterBuildError,
-    },
 }
 
 /// Why a proxy stopped serving other than by being told to.
@@ -58,6 +50,9 @@ pub enum ServeError {
     /// A forwarding thread could not be started or could not run.
     #[error("forwarding thread failed")]
     Worker(#[source] io::Error),
+    /// The thread that ships records could not be started.
+    #[error("thread for records failed")]
+    Records(#[source] io::Error),
 }
 
 /// The addresses that a proxy listens on.
@@ -77,7 +72,6 @@ pub struct Proxy {
     admin: Option<TcpListener>,
     metrics: Arc<Metrics>,
     sources: Sources,
-    exporter: Option<ship::Exporter>,
     watcher: Option<Arc<Watcher>>,
     capture: Option<CaptureThread>,
     _primer: Option<Primer>,
@@ -120,7 +114,6 @@ impl Proxy {
                 .map_or(SourceState::Off, |state| state.queues.clone()),
             processes: watched.map_or(SourceState::Off, |state| state.processes),
         };
-        let exporter = config.otlp.as_ref().map(ship::Exporter::new).transpose()?;
         Ok(Self {
             config: Arc::new(config),
             addresses,
@@ -128,7 +121,6 @@ impl Proxy {
             admin,
             metrics: Arc::new(Metrics::new()),
             sources,
-            exporter,
             watcher,
             capture,
             _primer: primer,
@@ -157,11 +149,12 @@ impl Proxy {
         let _stop_on_every_way_out = stop.clone().drop_guard();
         let (notes, notes_out) = Notes::new(NOTES_ROOM);
         let ending = CancellationToken::new();
-        let (records, shipping) =
-            ship::start(&self.config, self.exporter, &self.metrics, ending.clone());
+        let (records, shipping) = ship::prepare(&self.config, &self.metrics, ending.clone());
         let packets = self.capture.as_ref().map(CaptureThread::seen);
         let setup = finisher::Setup::new(&self.config, self.sources, packets.clone());
-        let finishing = tokio::spawn(finisher::run(setup, notes_out, records));
+        let finishing = finisher::run(setup, notes_out, records);
+        let records_end =
+            records_thread::start(finishing, shipping).map_err(ServeError::Records)?;
         if let Some(listener) = self.admin {
             let observed = Observed {
                 metrics: Arc::clone(&self.metrics),
@@ -195,10 +188,8 @@ impl Proxy {
             finished(worker.await)?;
         }
         ending.cancel();
-        for task in [finishing, shipping] {
-            if let Err(error) = task.await {
-                tracing::error!(error = %error, "a task ended badly");
-            }
+        if records_end.await.is_err() {
+            tracing::error!("the thread of the records panicked");
         }
         outcome
     }
