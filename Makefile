@@ -15,7 +15,7 @@ WITHOUT_LIBPCAP := $(CARGO_TARGET_DIR)/crates-without-libpcap.txt
 help:
 	@echo 'make demo         build skewtap and let it find planted gaps between real programs'
 	@echo 'make test         all tests, with the real libcurl that sleeps blind'
-	@echo 'make bench        benchmarks'
+	@echo 'make bench        measure it beside nginx, HAProxy and Rotel (BENCH_QUICK=1: in 4 minutes)'
 	@echo 'make lint         formatting, clippy, docs, dependency walls and licences, shell scripts'
 	@echo 'make screenshots  take the pictures in docs/ anew from the real pages'
 
@@ -37,7 +37,7 @@ test: native lab clients monitoring
 	@if [[ -s $(NOT_RUN) ]]; then sort --unique $(NOT_RUN) | sed 's/^/not run: /'; fi
 
 bench: native
-	cargo bench --workspace --locked
+	lab/bench.sh
 
 lint: native $(CARGO_DENY)
 	lab/install.sh shellcheck
