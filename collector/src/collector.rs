@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
@@ -10,7 +11,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::config::Config;
 use crate::engine::{Engine, EngineError};
+use crate::receive::bearer_tokens::{BearerTokens, TokenError};
 use crate::receive::otlp_http::BodyLimits;
+use crate::receive::tls::{Acceptors, TlsError};
 use crate::receive::{Intake, otlp_grpc, otlp_http};
 use crate::store::{OpenError, Store};
 use crate::web::{self, WebState};
@@ -26,6 +29,8 @@ pub struct Collector {
     otlp_http: TcpListener,
     http: TcpListener,
     addresses: Addresses,
+    tls: Option<Acceptors>,
+    tokens: BearerTokens,
     store: Store,
 }
 
@@ -68,6 +73,20 @@ pub enum StartError {
         /// What the system said.
         source: io::Error,
     },
+    /// TLS cannot be had on the OTLP ports.
+    #[error(
+        "no TLS for OTLP: {0}; give PEM files with --otlp-tls-cert, --otlp-tls-key and \
+         --otlp-client-ca, or leave all three out for plain text"
+    )]
+    Tls(#[from] TlsError),
+    /// The file of tokens cannot be used.
+    #[error("the tokens in {} cannot be used: {source}; see --otlp-token-file", path.display())]
+    Tokens {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: TokenError,
+    },
     /// The store cannot be used.
     #[error(transparent)]
     Store(#[from] OpenError),
@@ -82,17 +101,9 @@ pub enum ServeError {
     /// The system gave no thread.
     #[error("cannot start a thread: {0}")]
     Thread(#[source] io::Error),
-    /// Receiving over gRPC failed.
-    #[error("receiving OTLP over gRPC failed: {0}")]
-    Grpc(#[from] tonic::transport::Error),
-    /// Receiving or serving over HTTP failed.
-    #[error("serving {what} failed: {source}")]
-    Http {
-        /// What was served.
-        what: &'static str,
-        /// What the system said.
-        source: io::Error,
-    },
+    /// Serving the pages failed.
+    #[error("serving pages failed: {0}")]
+    Web(#[source] io::Error),
     /// A thread ended with a panic.
     #[error("the {0} thread failed; what it said is in the log")]
     Panicked(&'static str),
@@ -121,6 +132,8 @@ impl Collector {
             otlp_http: otlp_http.1,
             http: http.1,
         };
+        let tls = config.otlp_tls.as_ref().map(Acceptors::read).transpose()?;
+        let tokens = tokens(&config)?;
         let store = Store::open(&config.store)?;
         Ok(Self {
             config,
@@ -128,6 +141,8 @@ impl Collector {
             otlp_http: otlp_http.0,
             http: http.0,
             addresses,
+            tls,
+            tokens,
             store,
         })
     }
@@ -144,12 +159,13 @@ impl Collector {
     /// # Errors
     /// [`ServeError`] when something failed on the way; what was acknowledged is on disk.
     pub async fn serve(self, shutdown: impl Future<Output = ()>) -> Result<(), ServeError> {
-        let engine = Engine::start(self.store, &self.config)?;
+        let engine = Engine::start(self.store, &self.config, self.tokens)?;
         let stop = CancellationToken::new();
         let servers = Servers {
             otlp_grpc: self.otlp_grpc,
             otlp_http: self.otlp_http,
             http: self.http,
+            tls: self.tls,
             limits: BodyLimits {
                 sent: self.config.most_request_bytes,
                 decompressed: self.config.most_decompressed_bytes,
@@ -179,6 +195,7 @@ struct Servers {
     otlp_grpc: TcpListener,
     otlp_http: TcpListener,
     http: TcpListener,
+    tls: Option<Acceptors>,
     limits: BodyLimits,
 }
 
@@ -191,22 +208,42 @@ impl Servers {
         stop: CancellationToken,
     ) -> Result<(), ServeError> {
         let stopped = || stop.clone().cancelled_owned();
-        let failed = |what| move |source| ServeError::Http { what, source };
+        let (grpc_tls, http_tls) = match self.tls {
+            Some(tls) => (Some(tls.grpc), Some(tls.http)),
+            None => (None, None),
+        };
+        let most_bytes = self.limits.decompressed;
         let grpc = otlp_grpc::serve(
             self.otlp_grpc,
+            grpc_tls,
             intake.clone(),
-            self.limits.decompressed,
+            most_bytes,
             stopped(),
         );
-        let http = otlp_http::serve(self.otlp_http, intake, self.limits, stopped());
+        let http = otlp_http::serve(self.otlp_http, http_tls, intake, self.limits, stopped());
         let web = web::serve(self.http, web, stopped());
-        tokio::try_join!(
-            async { grpc.await.map_err(ServeError::Grpc) },
-            async { http.await.map_err(failed("OTLP over HTTP")) },
-            async { web.await.map_err(failed("pages")) },
-        )
-        .map(drop)
+        let web = async { web.await.map_err(ServeError::Web) };
+        let receiving = async {
+            tokio::join!(grpc, http);
+            Ok(())
+        };
+        tokio::try_join!(receiving, web).map(drop)
     }
+}
+
+fn tokens(config: &Config) -> Result<BearerTokens, StartError> {
+    let Some(path) = &config.otlp_token_file else {
+        return Ok(BearerTokens::default());
+    };
+    if config.otlp_tls.is_none()
+        && !(config.otlp_grpc.ip().is_loopback() && config.otlp_http.ip().is_loopback())
+    {
+        tracing::warn!("without TLS the tokens of OTLP senders can be read on their way");
+    }
+    BearerTokens::read(path).map_err(|source| StartError::Tokens {
+        path: path.clone(),
+        source,
+    })
 }
 
 async fn listen(

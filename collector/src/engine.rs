@@ -14,6 +14,7 @@ use crate::observation_log::LogEnd;
 use crate::peer_clocks::PeerClocks;
 use crate::pipeline::Pipeline;
 use crate::receive::Intake;
+use crate::receive::bearer_tokens::BearerTokens;
 use crate::store::Store;
 use crate::store::query::{self, Queries};
 use crate::store::writer::{self, StoreWriter};
@@ -50,7 +51,11 @@ impl Engine {
     ///
     /// # Errors
     /// [`EngineError`] when the store cannot be read or no thread can be had.
-    pub(crate) fn start(store: Store, config: &Config) -> Result<Self, EngineError> {
+    pub(crate) fn start(
+        store: Store,
+        config: &Config,
+        tokens: BearerTokens,
+    ) -> Result<Self, EngineError> {
         let queries = Queries::new(store.path.clone());
         let log = query::open_reader(&store.path)?;
         let metrics = Arc::new(Metrics::new(config.most_edges));
@@ -79,6 +84,7 @@ impl Engine {
                 writer: writer.clone(),
                 metrics: Arc::clone(&metrics),
                 clock,
+                tokens,
             },
             web: WebState {
                 queries,

@@ -19,6 +19,7 @@ pub mod otlp_decode;
 
 mod arrival_clock;
 mod engine;
+mod grpc_bytes;
 mod metrics;
 mod observation_log;
 mod peer_clocks;
@@ -29,5 +30,7 @@ mod web;
 
 pub use collector::{Addresses, Collector, ServeError, StartError};
 pub use config::Config;
+pub use receive::bearer_tokens::TokenError;
+pub use receive::tls::{TlsError, TlsFiles};
 pub use store::OpenError;
 pub use store::retention::Retention;

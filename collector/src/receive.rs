@@ -1,9 +1,13 @@
 //! Taking requests: what both transports do with one, and how each answers.
 
+pub(crate) mod bearer_tokens;
+mod connections;
 mod http_answer;
 mod http_body;
+mod other_signals;
 pub(crate) mod otlp_grpc;
 pub(crate) mod otlp_http;
+pub(crate) mod tls;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,6 +17,7 @@ use opentelemetry_proto::tonic::collector::trace::v1::{
     ExportTracePartialSuccess, ExportTraceServiceRequest,
 };
 
+use self::bearer_tokens::BearerTokens;
 use crate::arrival_clock::ArrivalClock;
 use crate::metrics::Metrics;
 use crate::otlp_decode;
@@ -34,6 +39,8 @@ pub(crate) struct Intake {
     pub(crate) metrics: Arc<Metrics>,
     /// What stamps arrivals.
     pub(crate) clock: ArrivalClock,
+    /// Who may send.
+    pub(crate) tokens: BearerTokens,
 }
 
 impl Intake {

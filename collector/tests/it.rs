@@ -9,5 +9,6 @@ mod it {
     mod receiving;
     mod running;
     mod samples;
+    mod securing;
     mod starting;
 }
