@@ -4,22 +4,32 @@ use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+use url::Host;
 
 use crate::config::Config;
-use crate::engine::{Engine, EngineError};
+use crate::engine::{Engine, EngineError, Outside};
+use crate::export::{ExportConfig, ExportError, Exporter};
+use crate::metrics::Metrics;
+use crate::onward::Onward;
 use crate::receive::bearer_tokens::{BearerTokens, TokenError};
 use crate::receive::otlp_http::BodyLimits;
 use crate::receive::tls::{Acceptors, TlsError};
 use crate::receive::{Intake, otlp_grpc, otlp_http};
 use crate::store::{OpenError, Store};
 use crate::web::{self, WebState};
+use crate::webhook::{Webhook, WebhookError};
 
 /// How long connections may take to finish once the collector is told to stop.
 const DRAIN: Duration = Duration::from_secs(5);
+
+/// How long what is to be sent on may take to arrive after that.
+const FINISH_SENDING: Duration = Duration::from_secs(3);
 
 /// A collector that has its ports and its store, and can begin to serve.
 #[derive(Debug)]
@@ -31,6 +41,10 @@ pub struct Collector {
     addresses: Addresses,
     tls: Option<Acceptors>,
     tokens: BearerTokens,
+    exporter: Option<Exporter>,
+    webhook: Option<Webhook>,
+    /// The address of the pages, for links.
+    pages: String,
     store: Store,
 }
 
@@ -87,6 +101,22 @@ pub enum StartError {
         /// What is wrong with it.
         source: TokenError,
     },
+    /// Nothing can be sent on.
+    #[error("cannot send spans on to {url}: {source}; see --export-otlp")]
+    Export {
+        /// The backend, without what may be secret in its address.
+        url: String,
+        /// What is wrong with it.
+        source: ExportError,
+    },
+    /// Nobody can be told of flagged verdicts.
+    #[error("cannot tell {url} of flagged verdicts: {source}; see --webhook")]
+    Webhook {
+        /// The receiver, without what may be secret in its address.
+        url: String,
+        /// What is wrong with it.
+        source: WebhookError,
+    },
     /// The store cannot be used.
     #[error(transparent)]
     Store(#[from] OpenError),
@@ -134,15 +164,23 @@ impl Collector {
         };
         let tls = config.otlp_tls.as_ref().map(Acceptors::read).transpose()?;
         let tokens = tokens(&config)?;
+        let exporter = exporter(&config, addresses)?;
+        let webhook = webhook(&config)?;
         let store = Store::open(&config.store)?;
         Ok(Self {
-            config,
             otlp_grpc: otlp_grpc.0,
             otlp_http: otlp_http.0,
             http: http.0,
             addresses,
             tls,
             tokens,
+            exporter,
+            webhook,
+            pages: match &config.pages_url {
+                Some(url) => url.to_string(),
+                None => format!("http://{}/", addresses.http),
+            },
+            config,
             store,
         })
     }
@@ -159,7 +197,21 @@ impl Collector {
     /// # Errors
     /// [`ServeError`] when something failed on the way; what was acknowledged is on disk.
     pub async fn serve(self, shutdown: impl Future<Output = ()>) -> Result<(), ServeError> {
-        let engine = Engine::start(self.store, &self.config, self.tokens)?;
+        let metrics = Arc::new(Metrics::new(self.config.most_edges));
+        let (export, exporting) = self.exporter.map(|e| e.start(&metrics)).unzip();
+        let (webhook, telling) = self.webhook.map(|w| w.start(&metrics)).unzip();
+        let write_back = self.config.export.as_ref().is_some_and(|e| e.write_back);
+        let outside = Outside {
+            metrics,
+            tokens: self.tokens,
+            onward: Onward {
+                write_back: export.clone().filter(|_| write_back),
+                webhook,
+                pages: self.pages,
+            },
+            export,
+        };
+        let engine = Engine::start(self.store, &self.config, outside)?;
         let stop = CancellationToken::new();
         let servers = Servers {
             otlp_grpc: self.otlp_grpc,
@@ -187,7 +239,20 @@ impl Collector {
         let stopped = stopped
             .unwrap_or(Err("shutdown"))
             .map_err(ServeError::Panicked);
+        finish_sending([exporting, telling]).await;
         served.and(stopped)
+    }
+}
+
+/// Lets what is on its way out arrive, for a while. Its queues have been let go of by now.
+async fn finish_sending(tasks: [Option<JoinHandle<()>>; 2]) {
+    let until = tokio::time::Instant::now() + FINISH_SENDING;
+    for task in tasks.into_iter().flatten() {
+        let abort = task.abort_handle();
+        if tokio::time::timeout_at(until, task).await.is_err() {
+            abort.abort();
+            tracing::warn!("spans or messages that nobody took in time are left behind");
+        }
     }
 }
 
@@ -242,6 +307,45 @@ fn tokens(config: &Config) -> Result<BearerTokens, StartError> {
     }
     BearerTokens::read(path).map_err(|source| StartError::Tokens {
         path: path.clone(),
+        source,
+    })
+}
+
+fn exporter(config: &Config, own: Addresses) -> Result<Option<Exporter>, StartError> {
+    let Some(export) = &config.export else {
+        return Ok(None);
+    };
+    let made = if is_own(export, own) {
+        Err(ExportError::Itself)
+    } else {
+        Exporter::new(export)
+    };
+    made.map(Some).map_err(|source| StartError::Export {
+        url: export.url.origin().ascii_serialization(),
+        source,
+    })
+}
+
+/// Whether spans sent on would come back at once. A longer way round is not seen from here.
+fn is_own(export: &ExportConfig, own: Addresses) -> bool {
+    let here = match export.url.host() {
+        Some(Host::Ipv4(ip)) => ip.is_loopback() || ip == own.otlp_grpc.ip(),
+        Some(Host::Ipv6(ip)) => ip.is_loopback() || ip == own.otlp_grpc.ip(),
+        Some(Host::Domain(name)) => name == "localhost",
+        None => false,
+    };
+    let port = export.url.port_or_known_default();
+    let own_ports = [own.otlp_grpc.port(), own.otlp_http.port()];
+    here && port.is_some_and(|port| own_ports.contains(&port))
+}
+
+fn webhook(config: &Config) -> Result<Option<Webhook>, StartError> {
+    let Some(webhook) = &config.webhook else {
+        return Ok(None);
+    };
+    let made = Webhook::new(webhook);
+    made.map(Some).map_err(|source| StartError::Webhook {
+        url: webhook.url.origin().ascii_serialization(),
         source,
     })
 }

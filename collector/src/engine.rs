@@ -8,9 +8,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::arrival_clock::ArrivalClock;
 use crate::config::Config;
+use crate::export::ExportQueue;
 use crate::matcher::Matcher;
 use crate::metrics::Metrics;
 use crate::observation_log::LogEnd;
+use crate::onward::Onward;
 use crate::peer_clocks::PeerClocks;
 use crate::pipeline::Pipeline;
 use crate::receive::Intake;
@@ -29,6 +31,19 @@ pub(crate) enum EngineError {
     /// The system gave no thread.
     #[error(transparent)]
     Thread(#[from] io::Error),
+}
+
+/// What the threads and the receivers have in common with the rest.
+#[derive(Debug)]
+pub(crate) struct Outside {
+    /// Where everything is counted.
+    pub(crate) metrics: Arc<Metrics>,
+    /// Who may send.
+    pub(crate) tokens: BearerTokens,
+    /// Where everything that is received is sent on to.
+    pub(crate) export: Option<ExportQueue>,
+    /// Where verdicts go.
+    pub(crate) onward: Onward,
 }
 
 /// The running threads, and what the servers need of them.
@@ -54,11 +69,11 @@ impl Engine {
     pub(crate) fn start(
         store: Store,
         config: &Config,
-        tokens: BearerTokens,
+        outside: Outside,
     ) -> Result<Self, EngineError> {
         let queries = Queries::new(store.path.clone());
         let log = query::open_reader(&store.path)?;
-        let metrics = Arc::new(Metrics::new(config.most_edges));
+        let metrics = outside.metrics;
         let clock = ArrivalClock::new();
         let ended = CancellationToken::new();
         let limits = writer::Limits {
@@ -78,13 +93,15 @@ impl Engine {
             policy: config.policy,
             clock,
             metrics: Arc::clone(&metrics),
+            onward: outside.onward,
         };
         Ok(Self {
             intake: Intake {
                 writer: writer.clone(),
                 metrics: Arc::clone(&metrics),
                 clock,
-                tokens,
+                tokens: outside.tokens,
+                export: outside.export,
             },
             web: WebState {
                 queries,

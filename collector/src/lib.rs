@@ -19,18 +19,25 @@ pub mod otlp_decode;
 
 mod arrival_clock;
 mod engine;
+mod export;
 mod grpc_bytes;
+mod https_client;
 mod metrics;
 mod observation_log;
+mod onward;
 mod peer_clocks;
 mod pipeline;
 mod receive;
 mod store;
 mod web;
+mod webhook;
 
 pub use collector::{Addresses, Collector, ServeError, StartError};
 pub use config::Config;
+pub use export::{ExportConfig, ExportError, ExportProtocol};
+pub use https_client::ClientError;
 pub use receive::bearer_tokens::TokenError;
 pub use receive::tls::{TlsError, TlsFiles};
 pub use store::OpenError;
 pub use store::retention::Retention;
+pub use webhook::{WebhookConfig, WebhookError, WebhookFormat};

@@ -10,7 +10,7 @@ use std::time::Duration;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use prost::Message;
 use rusqlite::Connection;
-use skewtap_core::audit::audit;
+use skewtap_core::audit::{Observed, audit};
 use skewtap_core::policy::Policy;
 use skewtap_core::verdict::Verdict;
 
@@ -18,6 +18,7 @@ use crate::arrival_clock::ArrivalClock;
 use crate::matcher::{Match, MatchKind, Matcher};
 use crate::metrics::Metrics;
 use crate::observation_log::{self, LogEnd, LogNews, LoggedBatch};
+use crate::onward::Onward;
 use crate::otlp_decode::decode;
 use crate::peer_clocks::PeerClocks;
 use crate::store::health::StoreHealth;
@@ -59,6 +60,8 @@ pub(crate) struct Pipeline {
     pub(crate) clock: ArrivalClock,
     /// Where everything is counted.
     pub(crate) metrics: Arc<Metrics>,
+    /// Where verdicts go besides the store.
+    pub(crate) onward: Onward,
 }
 
 impl Pipeline {
@@ -142,9 +145,13 @@ impl Pipeline {
         let else_started_ns = client_start.unwrap_or_else(|| self.clock.now_ns());
         match VerdictRow::new(&verdict, due.evidence, else_started_ns) {
             Ok(row) => Some(Judged {
-                verdict,
-                kind: due.kind,
                 row,
+                told: Told {
+                    verdict,
+                    kind: due.kind,
+                    evidence: due.evidence,
+                    sampled: is_sampled(&due.observed),
+                },
             }),
             Err(error) => {
                 tracing::error!(%error, trace = %due.key.trace_id, "a verdict is no JSON");
@@ -155,9 +162,9 @@ impl Pipeline {
 
     /// Writes until the store takes it, or fails when the collector is going down.
     fn store(&self, judged: Vec<Judged>, log_needed_from: i64) -> Result<(), WriteError> {
-        let (rows, counted): (Vec<_>, Vec<_>) = judged
+        let (rows, told): (Vec<_>, Vec<_>) = judged
             .into_iter()
-            .map(|judged| (judged.row, (judged.verdict, judged.kind)))
+            .map(|judged| (judged.row, judged.told))
             .unzip();
         let mut results = Results {
             rows: rows.into(),
@@ -179,8 +186,11 @@ impl Pipeline {
                 }
             }
         };
-        for ((verdict, kind), written) in counted.iter().zip(written) {
-            self.metrics.verdicts.count(verdict, *kind, written);
+        for (told, written) in told.iter().zip(written) {
+            self.metrics
+                .verdicts
+                .count(&told.verdict, told.kind, written);
+            self.onward.verdict(told, written);
         }
         Ok(())
     }
@@ -204,7 +214,25 @@ impl Pipeline {
 
 /// A verdict on its way to the store.
 struct Judged {
-    verdict: Verdict,
-    kind: MatchKind,
     row: VerdictRow,
+    told: Told,
+}
+
+/// A verdict with what is told of it besides.
+#[derive(Debug)]
+pub(crate) struct Told {
+    /// The verdict.
+    pub(crate) verdict: Verdict,
+    /// Which sides it rests on.
+    pub(crate) kind: MatchKind,
+    /// How many observations and stamps it rests on.
+    pub(crate) evidence: i64,
+    /// Whether anybody records spans of its trace.
+    pub(crate) sampled: bool,
+}
+
+/// Where neither end sent a span, the client's context tells.
+fn is_sampled(observed: &Observed) -> bool {
+    let has_spans = observed.client.is_some() || !observed.servers.is_empty();
+    has_spans || observed.exchanges.iter().any(|exchange| exchange.sampled)
 }

@@ -19,6 +19,7 @@ use opentelemetry_proto::tonic::collector::trace::v1::{
 
 use self::bearer_tokens::BearerTokens;
 use crate::arrival_clock::ArrivalClock;
+use crate::export::{ExportQueue, Origin};
 use crate::metrics::Metrics;
 use crate::otlp_decode;
 use crate::store::writer::{AppendError, StoreWriter};
@@ -41,6 +42,8 @@ pub(crate) struct Intake {
     pub(crate) clock: ArrivalClock,
     /// Who may send.
     pub(crate) tokens: BearerTokens,
+    /// Where everything that is acknowledged is sent on to.
+    pub(crate) export: Option<ExportQueue>,
 }
 
 impl Intake {
@@ -58,10 +61,13 @@ impl Intake {
         let spans = count_spans(request);
         let rejected = otlp_decode::check(request);
         if spans > rejected.total() {
-            let appended = self.writer.append(self.clock.now_ns(), body).await;
+            let appended = self.writer.append(self.clock.now_ns(), body.clone()).await;
             appended.inspect_err(|error| self.metrics.count_refusal(refusal(error)))?;
         }
         self.metrics.count_request(transport, spans, &rejected);
+        if let Some(export) = self.export.as_ref().filter(|_| spans > 0) {
+            export.offer(Origin::Received, spans, body);
+        }
         if rejected.total() == 0 {
             return Ok(None);
         }

@@ -5,10 +5,14 @@ mod it {
     mod api;
     mod decoding;
     mod durability;
+    mod exporting;
+    mod fake_backend;
     mod matching;
     mod receiving;
     mod running;
     mod samples;
     mod securing;
     mod starting;
+    mod webhooks;
+    mod writing_back;
 }
