@@ -1,5 +1,6 @@
 //! What the collector counts, as Prometheus reads it.
 
+mod clock_gauges;
 mod onward_metrics;
 mod verdict_metrics;
 
