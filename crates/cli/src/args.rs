@@ -7,7 +7,7 @@ mod proxy;
 
 use clap::{Args as ArgGroup, Parser, Subcommand, ValueEnum};
 
-pub(crate) use collector::CollectorArgs;
+pub(crate) use collector::{CollectorArgs, ExportFormat, MessageFormat, OnwardArgs, SenderArgs};
 pub(crate) use demo::{Behaviour, DemoArgs, DemoClientArgs, DemoOriginArgs};
 pub(crate) use proxy::ProxyArgs;
 
@@ -66,7 +66,7 @@ pub(crate) enum LogFormat {
 pub(crate) enum Command {
     Demo(DemoArgs),
     Proxy(ProxyArgs),
-    Collector(CollectorArgs),
+    Collector(Box<CollectorArgs>),
     #[command(hide = true)]
     DemoOrigin(DemoOriginArgs),
     #[command(hide = true)]
