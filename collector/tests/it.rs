@@ -11,6 +11,7 @@ mod it {
     mod receiving;
     mod running;
     mod samples;
+    mod sdks;
     mod securing;
     mod starting;
     mod webhooks;
