@@ -6,6 +6,7 @@ use std::thread::JoinHandle;
 
 use tokio_util::sync::CancellationToken;
 
+use crate::announcements::Announcements;
 use crate::arrival_clock::ArrivalClock;
 use crate::config::Config;
 use crate::export::ExportQueue;
@@ -13,14 +14,15 @@ use crate::matcher::Matcher;
 use crate::metrics::Metrics;
 use crate::observation_log::LogEnd;
 use crate::onward::Onward;
-use crate::peer_clocks::PeerClocks;
+use crate::peer_clocks::SharedClocks;
 use crate::pipeline::Pipeline;
 use crate::receive::Intake;
 use crate::receive::bearer_tokens::BearerTokens;
 use crate::store::Store;
+use crate::store::packed::Packer;
 use crate::store::query::{self, Queries};
 use crate::store::writer::{self, StoreWriter};
-use crate::web::WebState;
+use crate::web::{Listeners, WebState};
 
 /// Why the threads could not be started.
 #[derive(Debug, thiserror::Error)]
@@ -75,6 +77,8 @@ impl Engine {
         let log = query::open_reader(&store.path)?;
         let metrics = outside.metrics;
         let clock = ArrivalClock::new();
+        let clocks = SharedClocks::new(config.policy.drift_ppm);
+        let announcements = Announcements::new();
         let ended = CancellationToken::new();
         let limits = writer::Limits {
             log_bytes: config.most_log_bytes,
@@ -89,11 +93,13 @@ impl Engine {
             health: health.clone(),
             crowded_log_bytes: config.most_log_bytes / 5 * 4,
             matcher: Matcher::new(config.matcher),
-            clocks: PeerClocks::new(config.policy.drift_ppm),
+            clocks: clocks.clone(),
             policy: config.policy,
+            packer: Packer::new()?,
             clock,
             metrics: Arc::clone(&metrics),
             onward: outside.onward,
+            announcements: announcements.clone(),
         };
         Ok(Self {
             intake: Intake {
@@ -108,6 +114,10 @@ impl Engine {
                 health,
                 metrics,
                 clock,
+                clocks,
+                announcements,
+                stopping: CancellationToken::new(),
+                listeners: Listeners::default(),
             },
             writer,
             log_end,

@@ -17,6 +17,7 @@ pub mod matcher;
 pub mod observation;
 pub mod otlp_decode;
 
+mod announcements;
 mod arrival_clock;
 mod engine;
 mod export;
@@ -25,6 +26,7 @@ mod https_client;
 mod metrics;
 mod observation_log;
 mod onward;
+mod otlp_encode;
 mod peer_clocks;
 mod pipeline;
 mod receive;

@@ -14,14 +14,16 @@ use skewtap_core::audit::{Observed, audit};
 use skewtap_core::policy::Policy;
 use skewtap_core::verdict::Verdict;
 
+use crate::announcements::Announcements;
 use crate::arrival_clock::ArrivalClock;
 use crate::matcher::{Match, MatchKind, Matcher};
 use crate::metrics::Metrics;
 use crate::observation_log::{self, LogEnd, LogNews, LoggedBatch};
 use crate::onward::Onward;
 use crate::otlp_decode::decode;
-use crate::peer_clocks::PeerClocks;
+use crate::peer_clocks::SharedClocks;
 use crate::store::health::StoreHealth;
+use crate::store::packed::Packer;
 use crate::store::verdict_row::VerdictRow;
 use crate::store::writer::{Results, StoreWriter, WriteError};
 
@@ -53,15 +55,19 @@ pub(crate) struct Pipeline {
     /// Holds what is open.
     pub(crate) matcher: Matcher,
     /// Knows the peers' clocks.
-    pub(crate) clocks: PeerClocks,
+    pub(crate) clocks: SharedClocks,
     /// The thresholds of the audit.
     pub(crate) policy: Policy,
+    /// Packs verdicts.
+    pub(crate) packer: Packer,
     /// Stamps arrivals.
     pub(crate) clock: ArrivalClock,
     /// Where everything is counted.
     pub(crate) metrics: Arc<Metrics>,
     /// Where verdicts go besides the store.
     pub(crate) onward: Onward,
+    /// Where findings are announced.
+    pub(crate) announcements: Announcements,
 }
 
 impl Pipeline {
@@ -138,12 +144,19 @@ impl Pipeline {
         due.iter().filter_map(|due| self.audit(due)).collect()
     }
 
-    fn audit(&self, due: &Match) -> Option<Judged> {
+    fn audit(&mut self, due: &Match) -> Option<Judged> {
         let known = self.clocks.known(&due.observed);
         let verdict = audit(&due.observed, &known, &self.policy)?;
         let client_start = due.observed.client.as_ref().map(|client| client.start_ns);
         let else_started_ns = client_start.unwrap_or_else(|| self.clock.now_ns());
-        match VerdictRow::new(&verdict, due.evidence, else_started_ns) {
+        let row = VerdictRow::new(
+            &verdict,
+            &due.observed,
+            due.evidence,
+            else_started_ns,
+            &mut self.packer,
+        );
+        match row {
             Ok(row) => Some(Judged {
                 row,
                 told: Told {
@@ -154,7 +167,7 @@ impl Pipeline {
                 },
             }),
             Err(error) => {
-                tracing::error!(%error, trace = %due.key.trace_id, "a verdict is no JSON");
+                tracing::error!(%error, trace = %due.key.trace_id, "a verdict cannot be stored");
                 None
             }
         }
@@ -190,6 +203,7 @@ impl Pipeline {
             self.metrics
                 .verdicts
                 .count(&told.verdict, told.kind, written);
+            self.announcements.tell(&told.verdict, written);
             self.onward.verdict(told, written);
         }
         Ok(())

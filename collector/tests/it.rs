@@ -4,9 +4,11 @@
 mod it {
     mod api;
     mod decoding;
+    mod described;
     mod durability;
     mod exporting;
     mod fake_backend;
+    mod listening;
     mod matching;
     mod receiving;
     mod running;

@@ -27,7 +27,8 @@ use self::error_page::PageError;
 use self::exchange::ExchangePage;
 use self::list::{ListPage, ListRequest};
 use super::WebState;
-use super::verdict_api::{self, ApiError};
+use super::api_error::ApiError;
+use super::verdict_api;
 
 /// Nothing but this server's own style and pictures: no script, no frame, no other host.
 const CONTENT_POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self'; \

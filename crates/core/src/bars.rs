@@ -18,12 +18,14 @@ pub(crate) fn of(
 ) -> Vec<Bar> {
     let mut bars = Bars {
         origin: Stamp::at(origin_ns, crate::clock::Source::Packet),
+        exchange: None,
         bars: vec![],
     };
     if let (Some(span), Some(offset)) = (&observed.client, offsets.client) {
         bars.span::<ClientClock>(Lane::Client, span, offset);
     }
     for (at, path) in paths.iter().enumerate() {
+        bars.exchange = Some(at);
         bars.draw(Lane::Wire, "request", path.request_first, path.request_in);
         bars.draw(Lane::Wire, "waiting", path.asked, path.answer_first);
         bars.draw(Lane::Wire, "response", path.answer_first, path.response_out);
@@ -42,6 +44,8 @@ pub(crate) fn of(
 
 struct Bars {
     origin: Stamp<ProxyClock>,
+    /// Which exchange is being drawn.
+    exchange: Option<usize>,
     bars: Vec<Bar>,
 }
 
@@ -58,6 +62,7 @@ impl Bars {
             self.bars.push(Bar {
                 lane,
                 name: name.to_owned(),
+                exchange: self.exchange,
                 start,
                 end,
             });

@@ -11,18 +11,22 @@ use http_body_util::BodyExt;
 use skewtap_core::ids::SpanId;
 use skewtap_core::verdict::Verdict;
 use skewtap_simulator::scenario::Scenario;
+use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
 use super::cases::{MS, incident, judged, observed};
 use super::markup::{assert_well_formed, text_of, values};
+use crate::announcements::Announcements;
 use crate::arrival_clock::ArrivalClock;
 use crate::metrics::Metrics;
+use crate::peer_clocks::SharedClocks;
 use crate::store::Store;
+use crate::store::packed::Packer;
 use crate::store::query::Queries;
 use crate::store::retention::Retention;
-use crate::store::verdict_row::VerdictRow;
+use crate::store::tests::row_of;
 use crate::store::writer::{self, Limits, Results, StoreWriter};
-use crate::web::{WebState, router};
+use crate::web::{Listeners, WebState, router};
 
 const INCIDENT: &str = "/exchanges/4b4b4b4b4b4b4b4b4b4b4b4b4b4b4b4b/0101010101010101";
 
@@ -47,7 +51,7 @@ impl Site {
         let health = worker.health();
         let writing = std::thread::spawn(move || worker.run());
         let clock = ArrivalClock::new();
-        let rows = verdicts.iter().map(|v| VerdictRow::new(v, 1, 0).unwrap());
+        let rows = verdicts.iter().map(|verdict| row_of(verdict, 1));
         let results = Results {
             rows: rows.collect(),
             log_needed_from: 0,
@@ -62,6 +66,10 @@ impl Site {
                 health,
                 metrics: Arc::new(Metrics::new(1)),
                 clock,
+                clocks: SharedClocks::new(0),
+                announcements: Announcements::new(),
+                stopping: CancellationToken::new(),
+                listeners: Listeners::default(),
             }),
             writer,
             writing: Some(writing),
@@ -74,9 +82,11 @@ impl Site {
         let database = self.directory.path().join("skewtap.db");
         let connection = rusqlite::Connection::open(database).unwrap();
         let span: SpanId = span.parse().unwrap();
+        let no_json = Packer::new().unwrap().pack(b"{").unwrap();
         let damaged = connection.execute(
-            "UPDATE verdict SET document = '{' WHERE client_span_id = ?1",
-            [span.bytes()],
+            "UPDATE verdict_document SET verdict = ?2
+             WHERE id = (SELECT id FROM verdict WHERE client_span_id = ?1)",
+            (span.bytes(), no_json),
         );
         assert_eq!(damaged, Ok(1));
     }
