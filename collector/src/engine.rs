@@ -86,9 +86,11 @@ impl Engine {
         };
         let (writer, worker) = writer::prepare(store, limits)?;
         let (log_end, health) = (worker.log_end(), worker.health());
+        let handover = worker.handover();
         let pipeline = Pipeline {
             log,
             log_end: Arc::clone(&log_end),
+            handover,
             writer: writer.clone(),
             health: health.clone(),
             crowded_log_bytes: config.most_log_bytes / 5 * 4,

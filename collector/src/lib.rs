@@ -22,6 +22,7 @@ mod arrival_clock;
 mod engine;
 mod export;
 mod grpc_bytes;
+mod handover;
 mod https_client;
 mod metrics;
 mod observation_log;

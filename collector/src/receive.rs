@@ -21,7 +21,7 @@ use self::bearer_tokens::BearerTokens;
 use crate::arrival_clock::ArrivalClock;
 use crate::export::{ExportQueue, Origin};
 use crate::metrics::Metrics;
-use crate::otlp_decode;
+use crate::otlp_decode::{self, Decoded};
 use crate::store::writer::{AppendError, StoreWriter};
 
 /// Requests of one transport that are read and decoded at once; more wait for their turn.
@@ -59,9 +59,13 @@ impl Intake {
         body: Bytes,
     ) -> Result<Option<ExportTracePartialSuccess>, AppendError> {
         let spans = count_spans(request);
-        let rejected = otlp_decode::check(request);
+        let Decoded {
+            observations,
+            rejected,
+        } = otlp_decode::decode(request);
         if spans > rejected.total() {
-            let appended = self.writer.append(self.clock.now_ns(), body.clone()).await;
+            let now_ns = self.clock.now_ns();
+            let appended = self.writer.append(now_ns, body.clone(), observations).await;
             appended.inspect_err(|error| self.metrics.count_refusal(refusal(error)))?;
         }
         self.metrics.count_request(transport, spans, &rejected);

@@ -3,7 +3,7 @@
 //!
 //! They carry no record, so that a collector that receives them takes them for no exchange.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
@@ -19,6 +19,7 @@ use skewtap_core::verdict::{Bar, Verdict};
 use skewtap_core::verdict_json::{FindingJson, VerdictJson};
 
 use super::span_ids;
+use crate::otlp_encode::{attribute, string};
 
 /// The name of the service that these spans are shown under.
 const SERVICE: &str = "skewtap";
@@ -68,19 +69,13 @@ pub(crate) fn request(
 
 /// A span for each bar but those of the ends' own spans, which the trace has.
 fn parts(verdict: &Verdict, origin_ns: i64) -> Vec<Span> {
-    let mut of_a_name: HashMap<String, usize> = HashMap::new();
     let bars = verdict.bars.iter().filter(|bar| bar.name != "span");
-    bars.filter_map(|bar| {
-        let name = format!("{} {}", bar.lane.name(), bar.name);
-        let ordinal = of_a_name.entry(name.clone()).or_default();
-        *ordinal += 1;
-        part(verdict, bar, origin_ns, &name, *ordinal)
-    })
-    .collect()
+    bars.filter_map(|bar| part(verdict, bar, origin_ns))
+        .collect()
 }
 
 /// `None` for a bar that certainly ends before it starts: the verdict reports that as a fault.
-fn part(verdict: &Verdict, bar: &Bar, origin_ns: i64, name: &str, ordinal: usize) -> Option<Span> {
+fn part(verdict: &Verdict, bar: &Bar, origin_ns: i64) -> Option<Span> {
     if bar.end.hi() < bar.start.lo() {
         return None;
     }
@@ -93,15 +88,20 @@ fn part(verdict: &Verdict, bar: &Bar, origin_ns: i64, name: &str, ordinal: usize
         let between = Interval::between(start.middle(), end.middle()).middle();
         (between, between)
     };
+    // A name stands once for each exchange.
+    let name = format!("{} {}", bar.lane.name(), bar.name);
+    let exchange = bar.exchange.unwrap_or_default();
+    let number = i64::try_from(exchange).unwrap_or(i64::MAX);
     Some(Span {
         start_time_unix_nano: nanoseconds(from),
         end_time_unix_nano: nanoseconds(to),
         attributes: vec![
             text("skewtap.clock", "proxy"),
+            attribute("skewtap.exchange", Value::IntValue(number)),
             bounds("skewtap.start.bounds_unix_nano", start),
             bounds("skewtap.end.bounds_unix_nano", end),
         ],
-        ..child(verdict, name, name, ordinal)
+        ..child(verdict, &name, &name, exchange)
     })
 }
 
@@ -125,7 +125,7 @@ fn verdict_span(verdict: &Verdict, evidence: i64, page: &str, at: u64) -> Span {
     Span {
         attributes: verdict_attributes(&json, evidence, page),
         events: findings.chain(faults).collect(),
-        ..child(verdict, &name, "verdict", 1)
+        ..child(verdict, &name, "verdict", 0)
     }
 }
 
@@ -213,16 +213,8 @@ fn child(verdict: &Verdict, name: &str, role: &str, ordinal: usize) -> Span {
     }
 }
 
-fn attribute(key: &str, value: Value) -> KeyValue {
-    KeyValue {
-        key: key.to_owned(),
-        value: Some(AnyValue { value: Some(value) }),
-        ..KeyValue::default()
-    }
-}
-
 fn text(key: &str, value: &str) -> KeyValue {
-    attribute(key, Value::StringValue(value.to_owned()))
+    attribute(key, string(value))
 }
 
 fn seconds(key: &str, value: f64) -> KeyValue {
@@ -230,7 +222,7 @@ fn seconds(key: &str, value: f64) -> KeyValue {
 }
 
 fn texts<'a>(key: &str, values: impl Iterator<Item = &'a str>) -> KeyValue {
-    let values = values.map(|value| Value::StringValue(value.to_owned()));
+    let values = values.map(string);
     list(key, values)
 }
 

@@ -240,6 +240,25 @@ async fn a_revision_has_the_ids_of_what_it_replaces() {
     collector.stop().await;
 }
 
+#[tokio::test]
+async fn the_parts_of_several_exchanges_are_told_apart() {
+    let mut call = samples::asleep(1);
+    let mut retry = samples::asleep(1).exchanges.remove(0);
+    retry.span_id = skewtap_core::ids::SpanId::from_bytes(&[9; 8]).unwrap();
+    call.exchanges.push(retry);
+    let resources = written_back(&call).await;
+    let waiting: Vec<_> = ours(&resources)
+        .into_iter()
+        .filter(|span| span.name == "wire waiting")
+        .collect();
+    assert_eq!(waiting.len(), 2, "{waiting:?}");
+    assert_ne!(waiting[0].span_id, waiting[1].span_id);
+    for (number, span) in (0..).zip(waiting) {
+        let exchange = named(&span.attributes, "skewtap.exchange");
+        assert_eq!(exchange, &Value::IntValue(number));
+    }
+}
+
 /// A trace that nobody records is not begun by what is found out about it.
 #[tokio::test]
 async fn nothing_is_added_to_a_trace_that_nobody_records() {
