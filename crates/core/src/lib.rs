@@ -21,6 +21,7 @@ pub mod endpoint;
 pub mod exchange;
 pub mod exchange_attributes;
 pub mod ids;
+pub mod lag_rhythm;
 pub mod ledger;
 pub mod milestone;
 pub mod peer_offset;
