@@ -18,6 +18,7 @@ pub(crate) fn of(
 ) -> Vec<Bar> {
     let mut bars = Bars {
         origin: Stamp::at(origin_ns, crate::clock::Source::Packet),
+        exchange: None,
         bars: vec![],
     };
     if let (Some(span), Some(offset)) = (&observed.client, offsets.client) {
@@ -25,6 +26,7 @@ pub(crate) fn of(
         bars.draw(Lane::Client, "span", Some(start), Some(end));
     }
     for (at, path) in paths.iter().enumerate() {
+        bars.exchange = Some(at);
         bars.draw(Lane::Wire, "request", path.request_first, path.request_in);
         bars.draw(Lane::Wire, "waiting", path.asked, path.answer_first);
         bars.draw(Lane::Wire, "response", path.answer_first, path.response_out);
@@ -45,6 +47,8 @@ pub(crate) fn of(
 
 struct Bars {
     origin: Stamp<ProxyClock>,
+    /// Which exchange is being drawn.
+    exchange: Option<usize>,
     bars: Vec<Bar>,
 }
 
@@ -61,6 +65,7 @@ impl Bars {
             self.bars.push(Bar {
                 lane,
                 name: name.to_owned(),
+                exchange: self.exchange,
                 start,
                 end,
             });

@@ -166,6 +166,9 @@ pub struct Bar {
     pub lane: Lane,
     /// What it is, such as `client_unread` or `span`.
     pub name: String,
+    /// Which exchange under the client span it belongs to, counted from 0; `None` for what
+    /// belongs to the span as a whole.
+    pub exchange: Option<usize>,
     /// When it began, relative to [`Verdict::started_ns`].
     pub start: Interval,
     /// When it ended, relative to [`Verdict::started_ns`].

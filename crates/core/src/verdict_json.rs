@@ -14,6 +14,7 @@ use crate::verdict::{Bar, Finding, Verdict};
 
 /// A verdict in the form of JSON.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct VerdictJson {
     /// The trace.
     pub trace_id: String,
@@ -72,6 +73,7 @@ pub struct VerdictJson {
 
 /// A length with bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Bounds {
     /// Lower bound.
     pub lo_seconds: f64,
@@ -81,9 +83,13 @@ pub struct Bounds {
 
 /// A row of the ledger.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct SegmentJson {
     /// Name of the segment.
     pub name: Cow<'static, str>,
+    /// Which exchange under the client span it belongs to, counted from 0; null for what belongs
+    /// to the span as a whole.
+    pub exchange: Option<usize>,
     /// What the ledger counts; the rows add up to `total_seconds`.
     pub seconds: f64,
     /// Lower bound.
@@ -96,6 +102,7 @@ pub struct SegmentJson {
 
 /// A named cause.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct FindingJson {
     /// Name of the cause.
     pub cause: Cow<'static, str>,
@@ -115,6 +122,7 @@ pub struct FindingJson {
 
 /// An observation or a contradiction in words.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct StatementJson {
     /// What kind it is.
     pub kind: Cow<'static, str>,
@@ -124,6 +132,7 @@ pub struct StatementJson {
 
 /// What a verdict rests on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct QualityJson {
     /// State of each source: `used`, `off`, or why it was not available.
     pub sources: Option<SourcesJson>,
@@ -139,6 +148,7 @@ pub struct QualityJson {
 
 /// State of each source of stamps.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct SourcesJson {
     /// Kernel receive stamps.
     pub kernel_stamps: String,
@@ -152,11 +162,15 @@ pub struct SourcesJson {
 
 /// A bar to draw, in seconds after the first request byte.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct BarJson {
     /// `client`, `wire` or `server`.
     pub lane: Cow<'static, str>,
     /// What it is.
     pub name: String,
+    /// Which exchange under the client span it belongs to, counted from 0; null for what belongs
+    /// to the span as a whole.
+    pub exchange: Option<usize>,
     /// Its earliest start.
     pub start_lo_seconds: f64,
     /// Its latest start.
@@ -224,6 +238,7 @@ impl From<&Row> for SegmentJson {
     fn from(row: &Row) -> Self {
         Self {
             name: Segment::name(row.segment).into(),
+            exchange: row.exchange,
             seconds: seconds(row.counted_ns),
             lo_seconds: seconds(row.within.lo()),
             hi_seconds: seconds(row.within.hi()),
@@ -280,6 +295,7 @@ impl From<&Bar> for BarJson {
         Self {
             lane: bar.lane.name().into(),
             name: bar.name.clone(),
+            exchange: bar.exchange,
             start_lo_seconds: seconds(bar.start.lo()),
             start_hi_seconds: seconds(bar.start.hi()),
             end_lo_seconds: seconds(bar.end.lo()),

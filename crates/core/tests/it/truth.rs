@@ -338,4 +338,9 @@ fn three_attempts_under_one_span_leave_exact_pauses_between_them() {
     );
     assert!(!verdict.flagged);
     assert!(verdict.faults.is_empty(), "{:?}", verdict.faults);
+    let bars_named = |name| verdict.bars.iter().filter(move |bar| bar.name == name);
+    let whose: Vec<_> = bars_named("waiting").map(|bar| bar.exchange).collect();
+    assert_eq!(whose, [Some(0), Some(1), Some(2)]);
+    let whose: Vec<_> = bars_named("span").map(|bar| bar.exchange).collect();
+    assert_eq!(whose, [None, Some(0), Some(1), Some(2)]);
 }
