@@ -33,7 +33,9 @@ present() {
         gcc) has cc ;;
         chromium) has chromium || has chromium-browser || has google-chrome ;;
         libpcap-dev) has_header pcap/pcap.h || installed libpcap-dev ;;
-        curl | make | pkg-config | shellcheck) has "$1" ;;
+        curl | docker-compose | make | pkg-config | shellcheck) has "$1" ;;
+        prometheus) has prometheus && has promtool ;;
+        prometheus-alertmanager) has prometheus-alertmanager && has amtool ;;
         *) installed "$1" ;;
     esac
 }
@@ -59,7 +61,8 @@ install_packages() {
     fi
     echo "installing missing packages: $*" >&2
     as_root apt-get update -qq
-    as_root env DEBIAN_FRONTEND=noninteractive \
+    # Programs are wanted, not services: a systemd that is told it is offline starts none.
+    as_root env DEBIAN_FRONTEND=noninteractive SYSTEMD_OFFLINE=1 \
         apt-get install --yes --no-install-recommends -qq -o Dpkg::Use-Pty=0 "$@" >&2
 }
 

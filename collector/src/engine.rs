@@ -15,6 +15,7 @@ use crate::peer_clocks::PeerClocks;
 use crate::pipeline::Pipeline;
 use crate::receive::Intake;
 use crate::store::Store;
+use crate::store::packed::Packer;
 use crate::store::query::{self, Queries};
 use crate::store::writer::{self, StoreWriter};
 use crate::web::WebState;
@@ -71,6 +72,7 @@ impl Engine {
             matcher: Matcher::new(config.matcher),
             clocks: PeerClocks::new(config.policy.drift_ppm),
             policy: config.policy,
+            packer: Packer::new()?,
             clock,
             metrics: Arc::clone(&metrics),
         };

@@ -21,6 +21,7 @@ mod arrival_clock;
 mod engine;
 mod metrics;
 mod observation_log;
+mod otlp_encode;
 mod peer_clocks;
 mod pipeline;
 mod receive;

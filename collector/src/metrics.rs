@@ -1,5 +1,6 @@
 //! What the collector counts, as Prometheus reads it.
 
+mod clock_gauges;
 mod verdict_metrics;
 
 use std::fmt;

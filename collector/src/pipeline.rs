@@ -21,6 +21,7 @@ use crate::observation_log::{self, LogEnd, LogNews, LoggedBatch};
 use crate::otlp_decode::decode;
 use crate::peer_clocks::PeerClocks;
 use crate::store::health::StoreHealth;
+use crate::store::packed::Packer;
 use crate::store::verdict_row::VerdictRow;
 use crate::store::writer::{Results, StoreWriter, WriteError};
 
@@ -55,6 +56,8 @@ pub(crate) struct Pipeline {
     pub(crate) clocks: PeerClocks,
     /// The thresholds of the audit.
     pub(crate) policy: Policy,
+    /// Packs verdicts.
+    pub(crate) packer: Packer,
     /// Stamps arrivals.
     pub(crate) clock: ArrivalClock,
     /// Where everything is counted.
@@ -135,19 +138,26 @@ impl Pipeline {
         due.iter().filter_map(|due| self.audit(due)).collect()
     }
 
-    fn audit(&self, due: &Match) -> Option<Judged> {
+    fn audit(&mut self, due: &Match) -> Option<Judged> {
         let known = self.clocks.known(&due.observed);
         let verdict = audit(&due.observed, &known, &self.policy)?;
         let client_start = due.observed.client.as_ref().map(|client| client.start_ns);
         let else_started_ns = client_start.unwrap_or_else(|| self.clock.now_ns());
-        match VerdictRow::new(&verdict, due.evidence, else_started_ns) {
+        let row = VerdictRow::new(
+            &verdict,
+            &due.observed,
+            due.evidence,
+            else_started_ns,
+            &mut self.packer,
+        );
+        match row {
             Ok(row) => Some(Judged {
                 verdict,
                 kind: due.kind,
                 row,
             }),
             Err(error) => {
-                tracing::error!(%error, trace = %due.key.trace_id, "a verdict is no JSON");
+                tracing::error!(%error, trace = %due.key.trace_id, "a verdict cannot be stored");
                 None
             }
         }

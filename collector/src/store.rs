@@ -1,7 +1,11 @@
 //! The store: one SQLite database in a directory that one collector at a time may use.
 
+mod counts;
+mod edge;
+mod gap_bin;
 pub(crate) mod health;
 pub(crate) mod migrations;
+pub(crate) mod packed;
 pub(crate) mod query;
 pub(crate) mod retention;
 pub(crate) mod verdict_row;
@@ -68,6 +72,14 @@ pub enum OpenError {
         path: PathBuf,
         /// What SQLite said.
         source: rusqlite::Error,
+    },
+    /// A verdict of an earlier version cannot be packed.
+    #[error("cannot bring the store {} to this version: {source}", path.display())]
+    Pack {
+        /// The database.
+        path: PathBuf,
+        /// What went wrong.
+        source: io::Error,
     },
     /// SQLite cannot use it for another reason.
     #[error(
@@ -147,8 +159,9 @@ fn open_error(path: &Path, error: MigrationError) -> OpenError {
             }
             _ => OpenError::Database { path, source },
         },
+        MigrationError::Pack(source) => OpenError::Pack { path, source },
     }
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

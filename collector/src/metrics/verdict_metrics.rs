@@ -5,11 +5,12 @@ use std::sync::{Mutex, PoisonError};
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::exemplar::HistogramWithExemplars;
 use prometheus_client::metrics::family::{Family, MetricConstructor};
-use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 use skewtap_core::verdict::Verdict;
 
+use super::clock_gauges::ClockGauges;
 use crate::matcher::MatchKind;
 use crate::store::verdict_row::Written;
 
@@ -44,10 +45,21 @@ struct FlaggedLabel {
     flagged: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct CauseLabel {
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct CauseOnEdge {
     cause: &'static str,
+    client_service: String,
+    server_service: String,
 }
+
+/// Leads from a bucket to an exchange that fell into it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ExchangeLabel {
+    trace_id: String,
+    span_id: String,
+}
+
+type Histogram = HistogramWithExemplars<ExchangeLabel>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct KindLabel {
@@ -64,7 +76,7 @@ struct InBuckets;
 
 impl MetricConstructor<Histogram> for InBuckets {
     fn new_metric(&self) -> Histogram {
-        Histogram::new(BUCKETS)
+        Histogram::new(BUCKETS.into_iter())
     }
 }
 
@@ -77,10 +89,11 @@ pub(crate) struct VerdictMetrics {
     negative_gaps: Family<Edge, Counter>,
     unexplained: Family<Edge, Histogram, InBuckets>,
     segments: Family<SegmentOfEdge, Histogram, InBuckets>,
-    findings: Family<CauseLabel, Counter>,
+    findings: Family<CauseOnEdge, Counter>,
     exchanges: Family<FlaggedLabel, Counter>,
     matches: Family<KindLabel, Counter>,
     written: Family<OutcomeLabel, Counter>,
+    clocks: ClockGauges,
 }
 
 impl VerdictMetrics {
@@ -96,6 +109,7 @@ impl VerdictMetrics {
             exchanges: Family::default(),
             matches: Family::default(),
             written: Family::default(),
+            clocks: ClockGauges::new(most_edges),
         }
     }
 
@@ -116,39 +130,47 @@ impl VerdictMetrics {
             .inc();
         let kind = kind.name();
         self.matches.get_or_create(&KindLabel { kind }).inc();
+        self.clocks.note(verdict);
+        let edge = self.edge(verdict);
         for finding in &verdict.findings {
-            let cause = finding.cause;
-            self.findings.get_or_create(&CauseLabel { cause }).inc();
+            let cause = CauseOnEdge {
+                cause: finding.cause,
+                client_service: edge.client_service.clone(),
+                server_service: edge.server_service.clone(),
+            };
+            self.findings.get_or_create(&cause).inc();
         }
-        self.observe_times(verdict);
+        self.observe_times(verdict, &edge);
     }
 
-    fn observe_times(&self, verdict: &Verdict) {
-        let edge = self.edge(verdict);
+    fn observe_times(&self, verdict: &Verdict, edge: &Edge) {
+        let observe = |histogram: &Histogram, ns| {
+            let exchange = ExchangeLabel {
+                trace_id: verdict.trace_id.to_string(),
+                span_id: verdict.client_span_id.to_string(),
+            };
+            histogram.observe(seconds(ns), Some(exchange), None);
+        };
         match verdict.gap_ns() {
             // A histogram's sum must not fall, so what is below nought is counted apart.
             Some(gap) if gap < 0 => {
-                self.negative_gaps.get_or_create(&edge).inc();
+                self.negative_gaps.get_or_create(edge).inc();
             }
-            Some(gap) => self.gap.get_or_create(&edge).observe(seconds(gap)),
+            Some(gap) => observe(&self.gap.get_or_create(edge), gap),
             None => {}
         }
         let Some(ledger) = &verdict.ledger else {
             return;
         };
         let unexplained = ledger.unexplained_ns().max(0);
-        self.unexplained
-            .get_or_create(&edge)
-            .observe(seconds(unexplained));
+        observe(&self.unexplained.get_or_create(edge), unexplained);
         for row in ledger.rows.iter().filter(|row| row.within.lo() >= 0) {
             let segment = SegmentOfEdge {
                 segment: row.segment.name(),
                 client_service: edge.client_service.clone(),
                 server_service: edge.server_service.clone(),
             };
-            self.segments
-                .get_or_create(&segment)
-                .observe(seconds(row.within.lo()));
+            observe(&self.segments.get_or_create(&segment), row.within.lo());
         }
     }
 
@@ -223,11 +245,12 @@ impl VerdictMetrics {
             "Verdicts given to the store, by what became of them",
             self.written.clone(),
         );
+        self.clocks.register(registry);
     }
 }
 
 /// Nanoseconds as seconds.
-fn seconds(ns: i64) -> f64 {
+pub(super) fn seconds(ns: i64) -> f64 {
     #[expect(
         clippy::cast_precision_loss,
         reason = "a double has more digits than a bucket needs"

@@ -10,8 +10,13 @@ use skewtap_simulator::scenario::Scenario;
 use skewtap_simulator::world::World;
 use tempfile::{TempDir, tempdir};
 
+mod aggregates;
+mod listing;
+mod migrating;
+
 use super::Store;
-use super::query::{Filter, Queries};
+use super::packed::Packer;
+use super::query::{EdgeFilter, Filter, Queries};
 use super::retention::Retention;
 use super::verdict_row::{VerdictRow, Written};
 use super::writer::{self, AppendError, Limits, Results, StoreWriter};
@@ -80,7 +85,14 @@ fn verdict(n: u64) -> Verdict {
 }
 
 fn row(n: u64, evidence: i64) -> VerdictRow {
-    VerdictRow::new(&verdict(n), evidence, 0).unwrap()
+    row_of(&verdict(n), evidence)
+}
+
+/// `verdict` ready to be written, as judged from some observations.
+pub(crate) fn row_of(verdict: &Verdict, evidence: i64) -> VerdictRow {
+    let observed = Scenario::healthy(S / 100).observe(&World::PLAIN);
+    let mut packer = Packer::new().unwrap();
+    VerdictRow::new(verdict, &observed, evidence, 0, &mut packer).unwrap()
 }
 
 fn span_id(n: u64) -> SpanId {
@@ -102,7 +114,7 @@ fn a_verdict_is_replaced_only_by_one_on_more_evidence() {
         let bench = Bench::new(limits());
         let mut early = verdict(1);
         early.flagged = true;
-        let early = VerdictRow::new(&early, 5, 0).unwrap();
+        let early = row_of(&early, 5);
         assert_eq!(bench.write(vec![early.clone()], 1), [Written::New]);
         assert_eq!(bench.write(vec![early.clone()], 2), [Written::Kept]);
         assert_eq!(bench.write(vec![row(1, 4)], 3), [Written::Kept]);
@@ -152,30 +164,6 @@ fn verdicts_that_began_together_are_paged_one_by_one() {
         assert_eq!(seen, [5, 4, 3, 2, 1].map(span_id));
         bench.close();
     });
-}
-
-#[test]
-fn both_listings_use_an_index_and_no_sorting() {
-    let bench = Bench::new(limits());
-    let database = bench.directory.path().join("skewtap.db");
-    let connection = super::query::open_reader(&database).unwrap();
-    for (condition, index) in [
-        ("", "verdict_by_start"),
-        ("WHERE flagged = 1", "flagged_verdict_by_start"),
-    ] {
-        let plan: String = connection
-            .query_row(
-                &format!(
-                    "EXPLAIN QUERY PLAN SELECT document FROM verdict {condition}
-                     ORDER BY started_ns DESC, id DESC LIMIT 10"
-                ),
-                [],
-                |row| row.get("detail"),
-            )
-            .unwrap();
-        assert!(plan.ends_with(index), "{plan}");
-    }
-    bench.close();
 }
 
 #[test]

@@ -10,6 +10,8 @@ use rusqlite::{Connection, Transaction};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
 use super::Store;
+use super::counts::CountChanges;
+use super::edge::EdgeNumbers;
 use super::health::StoreHealth;
 use super::retention::{self, Retention};
 use super::verdict_row::{self, VerdictRow, Written};
@@ -99,6 +101,7 @@ pub(crate) fn prepare(
         log_end: Arc::new(LogEnd::new(last_batch)),
         log_bytes: Arc::clone(&log_bytes),
         health: StoreHealth::default(),
+        edges: EdgeNumbers::default(),
         retention: limits.retention,
         last_retention_ns: i64::MIN,
     };
@@ -189,6 +192,7 @@ pub(crate) struct Worker {
     log_end: Arc<LogEnd>,
     log_bytes: Arc<AtomicU64>,
     health: StoreHealth,
+    edges: EdgeNumbers,
     retention: Retention,
     last_retention_ns: i64,
 }
@@ -199,6 +203,7 @@ struct Changes {
     last_batch: Option<i64>,
     added_bytes: u64,
     freed_bytes: u64,
+    counts: CountChanges,
     written: Vec<Vec<Written>>,
 }
 
@@ -229,7 +234,11 @@ impl Worker {
                 .note(outcome.as_ref().err().map(ToString::to_string));
             match outcome {
                 Ok(changes) => self.announce(changes, requests.drain(..)),
-                Err(error) => refuse(&WriteError::Database(Arc::new(error)), requests.drain(..)),
+                Err(error) => {
+                    // Numbers may have been given out that were never written.
+                    self.edges.forget();
+                    refuse(&WriteError::Database(Arc::new(error)), requests.drain(..));
+                }
             }
         }
         if let Err((_, error)) = self.connection.close() {
@@ -253,15 +262,26 @@ impl Worker {
                 }
                 Request::Close => {}
                 Request::Results(results, _) => {
-                    write_results(&transaction, results, &mut changes)?;
+                    write_results(&transaction, results, &mut self.edges, &mut changes)?;
                     if results.now_ns.saturating_sub(self.last_retention_ns) > RETENTION_EVERY_NS {
                         let log_bytes = self.log_bytes.load(Ordering::Relaxed);
-                        retention::apply(&transaction, self.retention, results.now_ns, log_bytes)?;
+                        let (now_ns, counts) = (results.now_ns, &mut changes.counts);
+                        let let_go = retention::apply(
+                            &transaction,
+                            self.retention,
+                            now_ns,
+                            log_bytes,
+                            counts,
+                        )?;
+                        if let_go.edges > 0 {
+                            self.edges.forget();
+                        }
                         self.last_retention_ns = results.now_ns;
                     }
                 }
             }
         }
+        std::mem::take(&mut changes.counts).write(&transaction)?;
         transaction.commit()?;
         Ok(changes)
     }
@@ -292,12 +312,13 @@ impl Worker {
 fn write_results(
     transaction: &Transaction<'_>,
     results: &Results,
+    edges: &mut EdgeNumbers,
     changes: &mut Changes,
 ) -> Result<(), rusqlite::Error> {
-    let written: Result<Vec<Written>, _> = results
-        .rows
-        .iter()
-        .map(|row| verdict_row::write(transaction, row, results.now_ns))
+    let rows = results.rows.iter();
+    let counts = &mut changes.counts;
+    let written: Result<Vec<Written>, _> = rows
+        .map(|row| verdict_row::write(transaction, row, results.now_ns, edges, counts))
         .collect();
     changes.written.push(written?);
     changes.freed_bytes += observation_log::trim(transaction, results.log_needed_from)?;

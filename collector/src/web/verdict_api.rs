@@ -176,7 +176,7 @@ pub(super) fn filter(parameters: &[(String, String)], now_ns: i64) -> Result<Fil
                 "until"
             }
             "service" => {
-                filter.service = Some(value.clone());
+                filter.edges.service = Some(value.clone());
                 "service"
             }
             "cause" => {

@@ -172,15 +172,19 @@ async fn metrics_count_each_exchange_once() {
     for line in [
         "skewtap_exchanges_total{flagged=\"true\"} 1".to_owned(),
         "skewtap_exchanges_total{flagged=\"false\"} 2".to_owned(),
-        "skewtap_findings_total{cause=\"client_blind_sleep\"} 1".to_owned(),
+        "skewtap_findings_total{cause=\"client_blind_sleep\",client_service=\"shop-client\",server_service=\"shop\"} 1".to_owned(),
         "skewtap_matches_total{kind=\"complete\"} 3".to_owned(),
         "skewtap_verdicts_total{outcome=\"new\"} 3".to_owned(),
         "skewtap_spans_received_total{transport=\"http\"} 9".to_owned(),
         format!("skewtap_gap_seconds_count{{{edge}}} 3"),
-        format!("skewtap_gap_seconds_bucket{{le=\"0.25\",{edge}}} 2"),
     ] {
         assert!(text.contains(&format!("{line}\n")), "no {line} in\n{text}");
     }
+    // The fullest bucket below the flagged one leads to an exchange in it.
+    let bucket = format!("skewtap_gap_seconds_bucket{{le=\"0.25\",{edge}}} 2");
+    assert!(text.contains(&bucket), "no {bucket} in\n{text}");
+    let trace_id = "# {trace_id=\"";
+    assert!(text.contains(trace_id), "no exemplar in\n{text}");
     assert!(text.ends_with("# EOF\n"));
     collector.stop().await;
 }

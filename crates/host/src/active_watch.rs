@@ -4,10 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use skewtap_core::endpoint::QueueOutcome;
+
 use crate::owner::Wanted;
 use crate::pick_up::{Looked, Next, PickUp};
 use crate::sample_target::SampleTarget;
 use crate::sock_diag::{Ask, Look, OpenSocket};
+use crate::thread_files::timeslices;
 use crate::watch::{EndSignal, WatchRequest, WatchResult};
 use crate::watch_schedule::next_interval;
 
@@ -205,10 +208,12 @@ impl ActiveWatch {
     /// Ends the watch and tells the caller.
     pub(crate) fn finish(mut self) {
         self.pick_up.end_now(self.end.read_by_ns());
+        let has_read = self.pick_up.queue().outcome == QueueOutcome::Read;
+        let timeslices_now = |pid, tid| has_read.then(|| timeslices(pid, tid)).flatten();
         let (process, process_missing) = match &self.sampling {
             Sampling::Running(target) => {
                 target.finish();
-                match target.log().finish() {
+                match target.log().finish(timeslices_now) {
                     Ok(process) => (Some(process), None),
                     Err(why) => (None, why),
                 }

@@ -37,6 +37,7 @@ pub(crate) struct SeenThread {
     pub(crate) activity: Activity,
     pub(crate) cpu_ns: Option<i64>,
     pub(crate) run_queue_ns: Option<i64>,
+    pub(crate) timeslices: Option<i64>,
 }
 
 /// All samples for one watch.
@@ -58,6 +59,7 @@ struct ThreadLog {
     last: Times,
     activities: Vec<ActivityCount>,
     last_activity: Activity,
+    last_timeslices: Option<i64>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -118,9 +120,19 @@ impl SampleLog {
     }
 
     /// What was seen of the process, or why nothing was. Rounds not confirmed are left out.
-    pub(crate) fn finish(&mut self) -> Result<ProcessWatch, Option<String>> {
+    ///
+    /// `timeslices_now` gives how often a thread, by its process and itself, has been given a CPU
+    /// up to now, just after the pick-up.
+    pub(crate) fn finish(
+        &mut self,
+        timeslices_now: impl Fn(i32, i32) -> Option<i64>,
+    ) -> Result<ProcessWatch, Option<String>> {
         let (pid, command) = self.owner.take().ok_or_else(|| self.missing.take())?;
-        let mut threads: Vec<_> = self.threads.drain(..).map(ThreadLog::finish).collect();
+        let finished = |thread: ThreadLog| {
+            let now = timeslices_now(pid, thread.tid);
+            thread.finish(now)
+        };
+        let mut threads: Vec<_> = self.threads.drain(..).map(finished).collect();
         threads.sort_by_key(|thread| (thread.tid != pid, thread.tid));
         Ok(ProcessWatch {
             pid,
@@ -139,6 +151,7 @@ impl SampleLog {
         if let Some(thread) = self.threads.iter_mut().find(|t| t.tid == seen.tid) {
             thread.last = times;
             thread.last_activity = seen.activity.clone();
+            thread.last_timeslices = seen.timeslices;
             if !thread.count(seen.activity) {
                 let limit = format!("thread {} did too many different things to list", seen.tid);
                 self.note_limit(limit);
@@ -154,6 +167,7 @@ impl SampleLog {
                     samples: 1,
                 }],
                 last_activity: seen.activity,
+                last_timeslices: seen.timeslices,
             });
         } else {
             self.note_limit(format!("only {MOST_THREADS} threads are listed"));
@@ -183,7 +197,7 @@ impl ThreadLog {
         !full
     }
 
-    fn finish(mut self) -> ThreadWatch {
+    fn finish(mut self, timeslices_now: Option<i64>) -> ThreadWatch {
         self.activities
             .sort_by(|a, b| (b.samples, &a.activity).cmp(&(a.samples, &b.activity)));
         let between = |first: Option<i64>, last: Option<i64>| Some(last?.saturating_sub(first?));
@@ -194,7 +208,9 @@ impl ThreadLog {
             run_queue_ns: between(self.first.run_queue_ns, self.last.run_queue_ns),
             activities: self.activities,
             last: Some(self.last_activity),
-            woke_at_pick_up: None,
+            woke_at_pick_up: timeslices_now
+                .zip(self.last_timeslices)
+                .map(|(now, last)| now > last),
         }
     }
 }

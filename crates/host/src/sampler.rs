@@ -207,6 +207,7 @@ fn seen(sample: &ThreadSample, holder: &Holder<'_>) -> Option<SeenThread> {
         activity: activity(sample, holder)?,
         cpu_ns: sample.cpu_ns,
         run_queue_ns: sample.run_queue_ns,
+        timeslices: sample.timeslices,
     })
 }
 

@@ -32,6 +32,8 @@ pub(crate) struct ThreadSample {
     pub(crate) cpu_ns: Option<i64>,
     /// Nanoseconds runnable without a CPU since it began.
     pub(crate) run_queue_ns: Option<i64>,
+    /// How often it has been given a CPU since it began.
+    pub(crate) timeslices: Option<i64>,
 }
 
 /// What `/proc/PID/task/TID/syscall` says.
@@ -92,12 +94,8 @@ impl ThreadFiles {
             .and_then(|line| parse_call(&line))
             .unwrap_or(CallLine::Denied);
         let (name, state) = parse_stat(&read(&self.stat)?)?;
-        let times = self.schedstat.as_ref().and_then(read);
-        let mut times = times
-            .as_deref()
-            .unwrap_or_default()
-            .split_ascii_whitespace()
-            .map(|number| number.parse().ok());
+        let schedstat = self.schedstat.as_ref().and_then(read).unwrap_or_default();
+        let [cpu_ns, run_queue_ns, timeslices] = parse_schedstat(&schedstat);
         Some(ThreadSample {
             tid: self.tid,
             name,
@@ -108,8 +106,9 @@ impl ThreadFiles {
                 .as_ref()
                 .and_then(read)
                 .filter(|channel| channel != "0" && !channel.is_empty()),
-            cpu_ns: times.next().flatten(),
-            run_queue_ns: times.next().flatten(),
+            cpu_ns,
+            run_queue_ns,
+            timeslices,
         })
     }
 }
@@ -119,6 +118,21 @@ impl ThreadSample {
     pub(crate) fn call_denied(&self) -> bool {
         self.call == CallLine::Denied
     }
+}
+
+/// How often a thread has been given a CPU since it began; `None` when it has ended.
+pub(crate) fn timeslices(pid: i32, tid: i32) -> Option<i64> {
+    let schedstat = File::open(format!("/proc/{pid}/task/{tid}/schedstat")).ok()?;
+    let [_, _, timeslices] = parse_schedstat(&read(&schedstat)?);
+    timeslices
+}
+
+/// Nanoseconds on a CPU, nanoseconds waiting for one, and how often it was given one.
+fn parse_schedstat(line: &str) -> [Option<i64>; 3] {
+    let mut numbers = line
+        .split_ascii_whitespace()
+        .map(|number| number.parse().ok());
+    [(); 3].map(|()| numbers.next().flatten())
 }
 
 /// As much of a file as fits; these files are short.

@@ -76,6 +76,7 @@ fn sample(state: char, call: CallLine) -> ThreadSample {
         wait_channel: Some("hrtimer_nanosleep".to_owned()),
         cpu_ns: None,
         run_queue_ns: None,
+        timeslices: None,
     }
 }
 

@@ -13,6 +13,7 @@ fn round(ended_ns: i64, threads: &[(i32, Activity)]) -> Round {
         activity: activity.clone(),
         cpu_ns: Some(ended_ns / 2),
         run_queue_ns: None,
+        timeslices: Some(i64::from(*tid)),
     };
     Round {
         ended_ns,
@@ -28,7 +29,7 @@ fn only_samples_taken_before_bytes_were_last_seen_unread_count() {
     log.add(round(20, &[(9, call("a"))]));
     log.add(round(30, &[(9, call("b"))]));
     log.confirm(20);
-    let watch = log.finish().unwrap();
+    let watch = log.finish(|_, _| None).unwrap();
     assert_eq!(watch.samples, 2);
     assert_eq!(watch.threads[0].activities.len(), 1);
     assert_eq!(watch.threads[0].last, Some(call("a")));
@@ -44,7 +45,7 @@ fn the_main_thread_and_the_commonest_activity_come_first() {
         log.add(round(ended_ns, &[(3, call("c")), (9, call(name))]));
     }
     log.confirm(3);
-    let watch = log.finish().unwrap();
+    let watch = log.finish(|_, _| None).unwrap();
     let tids: Vec<_> = watch.threads.iter().map(|t| t.tid).collect();
     assert_eq!(tids, [9, 3]);
     assert_eq!(watch.threads[0].activities[0].activity, call("b"));
@@ -64,7 +65,7 @@ fn waiting_for_the_socket_is_never_crowded_out() {
     }
     log.add(round(100, &[(9, here.clone())]));
     log.confirm(100);
-    let watch = log.finish().unwrap();
+    let watch = log.finish(|_, _| None).unwrap();
     let activities = &watch.threads[0].activities;
     assert_eq!(activities.len(), MOST_ACTIVITIES);
     assert!(activities.iter().any(|a| a.activity == here));
@@ -83,7 +84,7 @@ fn everything_that_can_grow_is_capped() {
     }
     assert_eq!(log.pending.len(), MOST_PENDING);
     log.confirm(1_000);
-    let watch = log.finish().unwrap();
+    let watch = log.finish(|_, _| None).unwrap();
     assert_eq!(watch.threads.len(), MOST_THREADS);
     assert_eq!(watch.limits.len(), MOST_LIMITS);
 }
@@ -92,6 +93,29 @@ fn everything_that_can_grow_is_capped() {
 fn without_a_process_it_says_why() {
     let mut log = SampleLog::default();
     log.note_missing("no process".to_owned());
-    assert_eq!(log.finish(), Err(Some("no process".to_owned())));
-    assert_eq!(SampleLog::default().finish(), Err(None));
+    assert_eq!(log.finish(|_, _| None), Err(Some("no process".to_owned())));
+    assert_eq!(SampleLog::default().finish(|_, _| None), Err(None));
+}
+
+#[test]
+fn a_thread_that_was_given_a_cpu_since_the_last_sample_woke() {
+    let mut log = SampleLog::default();
+    log.note_owner(9, "client");
+    log.add(round(
+        1,
+        &[(9, call("a")), (10, call("b")), (11, call("c"))],
+    ));
+    log.confirm(1);
+    // `round` has it that a thread was given a CPU as often as its number says.
+    let now = |_, tid| match tid {
+        9 | 10 => Some(10),
+        _ => None,
+    };
+    let watch = log.finish(now).unwrap();
+    let woke: Vec<_> = watch
+        .threads
+        .iter()
+        .map(|thread| thread.woke_at_pick_up)
+        .collect();
+    assert_eq!(woke, [Some(true), Some(false), None]);
 }

@@ -45,6 +45,13 @@ fn a_sleep() {
 }
 
 #[test]
+fn the_sleeper_that_wakes_to_read_is_told_from_one_that_sleeps_on() {
+    let process = samples("sleep-beside-a-napper");
+    assert_eq!(thread(&process, "reader").woke_at_pick_up, Some(true));
+    assert_eq!(thread(&process, "napper").woke_at_pick_up, Some(false));
+}
+
+#[test]
 fn a_poll_on_nothing() {
     let Activity::Sleep { call, timeout_ns } = main_activity("poll-on-nothing") else {
         panic!("not a sleep");

@@ -121,6 +121,13 @@ fn be_away(role: &str, stream: &TcpStream) {
     match role {
         "read-at-once" => {}
         "sleep" | "half-close" | "read-and-leave" | "share" => std::thread::sleep(AWAY),
+        "sleep-beside-a-napper" => {
+            let napper = std::thread::Builder::new().name("napper".to_owned());
+            napper
+                .spawn(|| std::thread::sleep(Duration::from_secs(600)))
+                .unwrap();
+            std::thread::sleep(AWAY);
+        }
         "poll-on-nothing" => {
             poll(&mut [], AWAY_MS).unwrap();
         }

@@ -18,9 +18,10 @@ use super::markup::{assert_well_formed, text_of, values};
 use crate::arrival_clock::ArrivalClock;
 use crate::metrics::Metrics;
 use crate::store::Store;
+use crate::store::packed::Packer;
 use crate::store::query::Queries;
 use crate::store::retention::Retention;
-use crate::store::verdict_row::VerdictRow;
+use crate::store::tests::row_of;
 use crate::store::writer::{self, Limits, Results, StoreWriter};
 use crate::web::{WebState, router};
 
@@ -47,7 +48,7 @@ impl Site {
         let health = worker.health();
         let writing = std::thread::spawn(move || worker.run());
         let clock = ArrivalClock::new();
-        let rows = verdicts.iter().map(|v| VerdictRow::new(v, 1, 0).unwrap());
+        let rows = verdicts.iter().map(|verdict| row_of(verdict, 1));
         let results = Results {
             rows: rows.collect(),
             log_needed_from: 0,
@@ -74,9 +75,11 @@ impl Site {
         let database = self.directory.path().join("skewtap.db");
         let connection = rusqlite::Connection::open(database).unwrap();
         let span: SpanId = span.parse().unwrap();
+        let no_json = Packer::new().unwrap().pack(b"{").unwrap();
         let damaged = connection.execute(
-            "UPDATE verdict SET document = '{' WHERE client_span_id = ?1",
-            [span.bytes()],
+            "UPDATE verdict_document SET verdict = ?2
+             WHERE id = (SELECT id FROM verdict WHERE client_span_id = ?1)",
+            (span.bytes(), no_json),
         );
         assert_eq!(damaged, Ok(1));
     }
