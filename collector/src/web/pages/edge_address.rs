@@ -1,0 +1,93 @@
+//! An edge as addresses and titles have it.
+
+use url::form_urlencoded::Serializer;
+
+use crate::store::query::EdgeFilter;
+use crate::store::query::aggregates::EdgeSummary;
+
+/// The names that tell an edge from others. `None` stands for any name, an empty one for an edge
+/// that nothing gives that name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct EdgeAddress {
+    /// `service.name` of the client.
+    pub(super) client_service: Option<String>,
+    /// `service.name` of the server.
+    pub(super) server_service: Option<String>,
+    /// Low-cardinality path.
+    pub(super) route: Option<String>,
+}
+
+impl EdgeAddress {
+    /// The address of one edge.
+    pub(super) fn of(edge: &EdgeSummary) -> Self {
+        let name = |name: &Option<String>| Some(name.clone().unwrap_or_default());
+        Self {
+            client_service: name(&edge.client_service),
+            server_service: name(&edge.server_service),
+            route: name(&edge.route),
+        }
+    }
+
+    /// What the store looks for.
+    pub(super) fn filter(&self) -> EdgeFilter {
+        EdgeFilter {
+            service: None,
+            client_service: self.client_service.clone(),
+            server_service: self.server_service.clone(),
+            route: self.route.clone(),
+        }
+    }
+
+    /// The parameters that say which edge is meant.
+    pub(super) fn parameters(&self) -> Vec<(&'static str, String)> {
+        let all = [
+            ("client_service", &self.client_service),
+            ("server_service", &self.server_service),
+            ("route", &self.route),
+        ];
+        let given = all.into_iter();
+        given
+            .filter_map(|(name, value)| Some((name, value.clone()?)))
+            .collect()
+    }
+
+    /// Where the page on this edge is.
+    pub(super) fn href(&self, since: &str) -> String {
+        let mut query = Serializer::new("/edge?".to_owned());
+        query.extend_pairs(self.parameters());
+        query.append_pair("since", since);
+        query.finish()
+    }
+
+    /// Where the list of its exchanges is. The list's form cannot ask for a name that nothing
+    /// gives, so it shows those of all names instead.
+    pub(super) fn list_href(&self) -> String {
+        let mut query = Serializer::new("/exchanges?".to_owned());
+        let parameters = self.parameters();
+        query.extend_pairs(parameters.iter().filter(|(_, value)| !value.is_empty()));
+        query.finish()
+    }
+
+    /// The client in words.
+    pub(super) fn client(&self) -> String {
+        in_words(self.client_service.as_deref(), "unknown client")
+    }
+
+    /// The server in words.
+    pub(super) fn server(&self) -> String {
+        in_words(self.server_service.as_deref(), "unknown server")
+    }
+
+    /// The route in words; empty where none is given.
+    pub(super) fn route(&self) -> String {
+        self.route.clone().unwrap_or_default()
+    }
+}
+
+fn in_words(name: Option<&str>, unknown: &str) -> String {
+    match name {
+        None => "any".to_owned(),
+        Some("") => unknown.to_owned(),
+        Some(name) => name.to_owned(),
+    }
+}
