@@ -144,7 +144,7 @@ impl Collector {
     /// # Errors
     /// [`ServeError`] when something failed on the way; what was acknowledged is on disk.
     pub async fn serve(self, shutdown: impl Future<Output = ()>) -> Result<(), ServeError> {
-        let engine = Engine::start(self.store, &self.config)?;
+        let engine = Engine::start(self.store, &self.config, self.addresses)?;
         let stop = CancellationToken::new();
         let servers = Servers {
             otlp_grpc: self.otlp_grpc,

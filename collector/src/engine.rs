@@ -7,6 +7,7 @@ use std::thread::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::arrival_clock::ArrivalClock;
+use crate::collector::Addresses;
 use crate::config::Config;
 use crate::matcher::Matcher;
 use crate::metrics::Metrics;
@@ -47,11 +48,15 @@ pub(crate) struct Engine {
 }
 
 impl Engine {
-    /// Starts the threads on `store`.
+    /// Starts the threads on `store`. Pages tell the `addresses`.
     ///
     /// # Errors
     /// [`EngineError`] when the store cannot be read or no thread can be had.
-    pub(crate) fn start(store: Store, config: &Config) -> Result<Self, EngineError> {
+    pub(crate) fn start(
+        store: Store,
+        config: &Config,
+        addresses: Addresses,
+    ) -> Result<Self, EngineError> {
         let queries = Queries::new(store.path.clone());
         let log = query::open_reader(&store.path)?;
         let metrics = Arc::new(Metrics::new(config.most_edges));
@@ -87,6 +92,7 @@ impl Engine {
                 health,
                 metrics,
                 clock,
+                addresses,
             },
             writer,
             log_end,

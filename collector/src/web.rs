@@ -17,6 +17,7 @@ use tokio::net::TcpListener;
 use tower_http::catch_panic::CatchPanicLayer;
 
 use crate::arrival_clock::ArrivalClock;
+use crate::collector::Addresses;
 use crate::metrics::Metrics;
 use crate::store::health::StoreHealth;
 use crate::store::query::Queries;
@@ -32,6 +33,8 @@ pub(crate) struct WebState {
     pub(crate) metrics: Arc<Metrics>,
     /// The time, for filters such as "the last 15 minutes".
     pub(crate) clock: ArrivalClock,
+    /// Where the collector listens, for pages that tell how to reach it.
+    pub(crate) addresses: Addresses,
 }
 
 /// Serves until `shutdown` is ready, then finishes what is under way.

@@ -16,9 +16,9 @@ use self::shuffle::Shuffle;
 use crate::clock::Interval;
 
 /// A lag of at least this many nanoseconds is one that a timer may have made.
-const LEAST_LAG_NS: i64 = 20_000_000;
+pub const LEAST_LAG_NS: i64 = 20_000_000;
 /// Fewer samples with a lag say nothing.
-const FEWEST_LAGGING: usize = 8;
+pub const FEWEST_LAGGING: usize = 8;
 /// Samples looked at: the first so many. The test's cost grows with them.
 pub const MOST_SAMPLES: usize = 1_000;
 /// Shuffles that are compared with what was observed.

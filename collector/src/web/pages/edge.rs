@@ -11,7 +11,6 @@ use super::chart::Chart;
 use super::edge_address::EdgeAddress;
 use super::format::about;
 use super::since::{self, Choice};
-use crate::store::query::Quantiles;
 use crate::store::query::aggregates::{Edges, GapHistogram, GapSeries};
 use crate::store::query::scatter::Scatter;
 
@@ -62,7 +61,6 @@ impl EdgePage {
             [edge] => edge.gap,
             _ => None,
         };
-        let quantile = |of: fn(Quantiles) -> _| gap.map(|gap| about(of(gap)));
         let rhythm = lag_chart::rhythm(points);
         Self {
             client: address.client(),
@@ -73,9 +71,9 @@ impl EdgePage {
             list_href: address.list_href(),
             exchanges: edges.iter().map(|edge| edge.exchanges).sum(),
             flagged: edges.iter().map(|edge| edge.flagged).sum(),
-            median: quantile(|gap| gap.p50),
-            p99: quantile(|gap| gap.p99),
-            largest: quantile(|gap| gap.max),
+            median: gap.map(|gap| about(gap.p50)),
+            p99: gap.map(|gap| about(gap.p99)),
+            largest: gap.map(|gap| about(gap.max)),
             lag: lag_chart::chart(points, &rhythm),
             rhythm,
             gaps: gap_charts::points(points),

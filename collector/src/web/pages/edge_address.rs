@@ -2,8 +2,10 @@
 
 use url::form_urlencoded::Serializer;
 
+use super::error_page::PageError;
 use crate::store::query::EdgeFilter;
 use crate::store::query::aggregates::EdgeSummary;
+use crate::web::verdict_api::ApiError;
 
 /// The names that tell an edge from others. `None` stands for any name, an empty one for an edge
 /// that nothing gives that name.
@@ -26,6 +28,26 @@ impl EdgeAddress {
             server_service: name(&edge.server_service),
             route: name(&edge.route),
         }
+    }
+
+    /// The edge that the parameters of an address name.
+    ///
+    /// # Errors
+    /// [`PageError`] for a parameter that is given twice or not known.
+    pub(super) fn read(parameters: Vec<(String, String)>) -> Result<Self, PageError> {
+        let mut address = Self::default();
+        for (name, value) in parameters {
+            let (place, name) = match name.as_str() {
+                "client_service" => (&mut address.client_service, "client_service"),
+                "server_service" => (&mut address.server_service, "server_service"),
+                "route" => (&mut address.route, "route"),
+                _ => return Err(PageError::Parameter(name)),
+            };
+            if place.replace(value).is_some() {
+                return Err(ApiError::Twice(name).into());
+            }
+        }
+        Ok(address)
     }
 
     /// What the store looks for.

@@ -167,7 +167,7 @@ fn sources(verdict: &VerdictJson) -> Vec<SourceView> {
 }
 
 /// What is not there, and what that costs.
-fn missing(what: &str) -> String {
+pub(super) fn missing(what: &str) -> String {
     match what {
         "exchange" => "No proxy's record of this call: nothing is known of the wire.",
         "client_span" => {

@@ -130,13 +130,11 @@ mod tests {
     };
 
     fn chart_of(found: &[(i64, &str, u64)], flagged: &[(i64, u64)]) -> Chart {
-        let found = found
-            .iter()
-            .map(|(start_s, cause, exchanges)| CausePeriod {
-                start_ns: start_s * S,
-                cause: (*cause).to_owned(),
-                exchanges: *exchanges,
-            });
+        let found = found.iter().map(|(start_s, cause, exchanges)| CausePeriod {
+            start_ns: start_s * S,
+            cause: (*cause).to_owned(),
+            exchanges: *exchanges,
+        });
         let seen = flagged.iter().map(|(start_s, flagged)| GapPeriod {
             start_ns: start_s * S,
             exchanges: flagged + 10,

@@ -75,9 +75,14 @@ mod tests {
         let (drops, others) = of(&metrics.text().unwrap());
         let find = |from: &[CounterView], name: &str| {
             let found = from.iter().find(|counter| counter.name == name);
-            found.unwrap_or_else(|| panic!("no {name} in {from:?}")).clone()
+            found
+                .unwrap_or_else(|| panic!("no {name} in {from:?}"))
+                .clone()
         };
-        let refused = find(&drops, "skewtap_otlp_requests_refused{reason=\"too_large\"}");
+        let refused = find(
+            &drops,
+            "skewtap_otlp_requests_refused{reason=\"too_large\"}",
+        );
         assert_eq!((refused.value.as_str(), refused.counted), ("2", true));
         assert!(refused.help.contains("answered with an error"));
         assert!(!find(&drops, "skewtap_evicted_client_spans").counted);

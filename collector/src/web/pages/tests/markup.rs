@@ -33,7 +33,7 @@ pub(super) fn values(html: &str, attribute: &str) -> Vec<String> {
 }
 
 /// Every tag is closed by its own end tag, no identifier is given twice, everything that is named
-/// by an identifier is there, and there is no script, no inline style and no other host.
+/// by an identifier is there, and there is no inline script, no inline style and no other host.
 pub(super) fn assert_well_formed(html: &str) {
     assert_tags_match(html);
     let ids = values(html, "id");
@@ -58,7 +58,13 @@ pub(super) fn assert_well_formed(html: &str) {
         assert!(src.starts_with("/assets/"), "{src}");
     }
     assert!(values(html, "style").is_empty() && !html.contains("<style"));
-    assert!(!html.contains("<script"));
+    for script in html.split("<script").skip(1) {
+        assert!(script.starts_with(" src=\"/assets/"), "{script}");
+        assert!(script.contains(" defer></script>"), "{script}");
+    }
+    for handler in ["onclick", "onerror", "onload"] {
+        assert!(values(html, handler).is_empty());
+    }
 }
 
 fn assert_tags_match(html: &str) {

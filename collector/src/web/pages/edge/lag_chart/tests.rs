@@ -34,7 +34,9 @@ fn a_blind_sleep_is_named_with_its_period_and_drawn() {
     let points = blind(33);
     let rhythm = rhythm(&points);
     assert!(
-        rhythm.words.contains("for 1.000 s, then does not for 1.000 s"),
+        rhythm
+            .words
+            .contains("for 1.000 s, then does not for 1.000 s"),
         "{}",
         rhythm.words
     );
