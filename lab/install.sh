@@ -33,7 +33,8 @@ present() {
         gcc) has cc ;;
         chromium) has chromium || has chromium-browser || has google-chrome ;;
         libpcap-dev) has_header pcap/pcap.h || installed libpcap-dev ;;
-        curl | docker-compose | make | pkg-config | shellcheck) has "$1" ;;
+        curl | docker-compose | make | npm | pkg-config | pngquant | shellcheck) has "$1" ;;
+        nodejs) has node ;;
         prometheus) has prometheus && has promtool ;;
         prometheus-alertmanager) has prometheus-alertmanager && has amtool ;;
         *) installed "$1" ;;
