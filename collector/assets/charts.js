@@ -17,6 +17,10 @@
   const drawn = new Map();
 
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  // Steps of an axis: whole numbers, and lengths of time that people count in.
+  const WHOLE = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 2e5, 5e5, 1e6];
+  const TIMES = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400];
+
   const rowsOf = (figure) => [...figure.querySelectorAll("tbody tr")];
 
   const timeLabel = (seconds, span) => {
@@ -29,7 +33,9 @@
     stroke: colour("--muted"),
     font: FONT,
     labelFont: FONT,
-    labelSize: 22,
+    labelSize: which === "x" ? 16 : 22,
+    labelGap: 2,
+    ...(which === "x" ? { size: 26 } : {}),
     label: figure.dataset[`${which}Label`],
     grid: { stroke: colour("--line"), width: 1 },
     ticks: { show: false },
@@ -53,6 +59,13 @@
     const [from, to] = [Math.min(0, low ?? 0), Math.max(high ?? 0, 1e-6)];
     const margin = (to - from) * 0.06;
     return [from < 0 ? from - margin : 0, to + margin];
+  };
+
+  // From the first row to the last, which stand in order, with `least` seconds beside them.
+  const around = (rows, least) => {
+    const [low, high] = [rows[0].x, rows[rows.length - 1].x];
+    const margin = Math.max((high - low) * 0.04, least);
+    return [low - margin, high + margin];
   };
 
   // The sawtooth of a timer: no lag while the client looks, the rest of the period while not.
@@ -97,15 +110,11 @@
       const span = u.scales.x.max - u.scales.x.min;
       return splits.map((at) => (isTime ? timeLabel(at, span) : String(Number(at.toPrecision(6)))));
     };
-    const around = (u, low, high) => {
-      if (!isTime) return room(u, low, high);
-      const margin = Math.max((high - low) * 0.04, 1);
-      return [low - margin, high + margin];
-    };
+    const range = isTime ? around(rows, 1) : room;
     const options = base(
       figure,
-      { x: { time: isTime, range: around }, y: { range: room } },
-      [axis(figure, "x", { values }), axis(figure, "y", { size: 62 })],
+      { x: { time: isTime, range }, y: { range: room } },
+      [axis(figure, "x", { values, ...(isTime ? { incrs: TIMES } : {}) }), axis(figure, "y", { size: 62 })],
       series,
       rhythm(figure),
     );
@@ -141,19 +150,18 @@
       points: { show: false },
       paths: uPlot.paths.bars({ size: [0.86, 64], align: isTime ? 1 : 0 }),
     }));
-    const whole = (u, splits) => splits.map((value) => (Number.isInteger(value) ? String(value) : ""));
     const labels = (u, splits) => {
       const span = u.scales.x.max - u.scales.x.min;
       return splits.map((value) => (isTime ? timeLabel(value, span) : (rows[value]?.label ?? "")));
     };
-    const x = isTime ? {} : { splits: () => at, gap: 4 };
+    const x = isTime ? { incrs: TIMES } : { splits: () => at };
     const range = isTime
       ? [at[0] ?? 0, (at[at.length - 1] ?? 0) + step]
       : [-0.6, Math.max(0, at.length - 1) + 0.6];
     const options = base(
       figure,
       { x: { time: isTime, range }, y: { range: (u, low, high) => [0, Math.max(1, (high ?? 0) * 1.08)] } },
-      [axis(figure, "x", { values: labels, grid: { show: false }, ...x }), axis(figure, "y", { values: whole, size: 52 })],
+      [axis(figure, "x", { values: labels, grid: { show: false }, ...x }), axis(figure, "y", { incrs: WHOLE, size: 52 })],
       series,
     );
     const nearest = (u, left) => {
@@ -183,14 +191,10 @@
       const span = u.scales.x.max - u.scales.x.min;
       return splits.map((at) => timeLabel(at, span));
     };
-    const around = (u, low, high) => {
-      const margin = Math.max((high - low) * 0.04, 60);
-      return [low - margin, high + margin];
-    };
     const options = base(
       figure,
-      { x: { time: true, range: around }, y: { range: room } },
-      [axis(figure, "x", { values: labels }), axis(figure, "y", { size: 62 })],
+      { x: { time: true, range: around(rows, 60) }, y: { range: room } },
+      [axis(figure, "x", { values: labels, incrs: TIMES }), axis(figure, "y", { size: 62 })],
       series,
     );
     const nearest = (u, left) => {

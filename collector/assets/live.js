@@ -68,7 +68,8 @@
 
   const say = (finding) => {
     const who = `${finding.client_service ?? "unknown"} to ${finding.server_service ?? "unknown"}`;
-    status.textContent = `Newly flagged: ${who}, ${finding.cause ?? "unexplained"}`;
+    const why = finding.causes.length > 0 ? finding.causes.join(", ") : "unexplained";
+    status.textContent = `Newly flagged: ${who}, ${why}`;
   };
 
   const listen = () => {
@@ -81,7 +82,8 @@
       }
       soon();
     });
-    events.addEventListener("dropped", soon);
+    // There were too many to tell; the list has them.
+    events.addEventListener("missed", soon);
     return events;
   };
 

@@ -1,5 +1,6 @@
 //! An edge as addresses and titles have it.
 
+use skewtap_core::verdict_json::VerdictJson;
 use url::form_urlencoded::Serializer;
 
 use super::error_page::PageError;
@@ -27,6 +28,16 @@ impl EdgeAddress {
             client_service: name(&edge.client_service),
             server_service: name(&edge.server_service),
             route: name(&edge.route),
+        }
+    }
+
+    /// The edge that an exchange is on.
+    pub(super) fn of_verdict(verdict: &VerdictJson) -> Self {
+        let name = |name: &Option<String>| Some(name.clone().unwrap_or_default());
+        Self {
+            client_service: name(&verdict.client_service),
+            server_service: name(&verdict.server_service),
+            route: name(&verdict.route),
         }
     }
 
@@ -75,19 +86,17 @@ impl EdgeAddress {
 
     /// Where the page on this edge is.
     pub(super) fn href(&self, since: &str) -> String {
-        let mut query = Serializer::new("/edge?".to_owned());
+        let mut query = Serializer::new(String::new());
         query.extend_pairs(self.parameters());
         query.append_pair("since", since);
-        query.finish()
+        format!("/edge?{}", query.finish())
     }
 
-    /// Where the list of its exchanges is. The list's form cannot ask for a name that nothing
-    /// gives, so it shows those of all names instead.
+    /// Where the list of its exchanges is.
     pub(super) fn list_href(&self) -> String {
-        let mut query = Serializer::new("/exchanges?".to_owned());
-        let parameters = self.parameters();
-        query.extend_pairs(parameters.iter().filter(|(_, value)| !value.is_empty()));
-        query.finish()
+        let mut query = Serializer::new(String::new());
+        query.extend_pairs(self.parameters());
+        format!("/exchanges?{}", query.finish())
     }
 
     /// The client in words.

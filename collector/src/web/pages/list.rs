@@ -42,11 +42,11 @@ impl ListRequest {
     ) -> Result<(Self, Vec<(String, String)>), PageError> {
         let mut request = Self::default();
         let mut for_filter = Vec::new();
-        // A form sends the fields that were left empty, too.
-        for (name, value) in parameters
-            .into_iter()
-            .filter(|(_, value)| !value.is_empty())
-        {
+        // A form sends the fields that were left empty, too. An edge may have an empty name.
+        let said = |(name, value): &(String, String)| {
+            !value.is_empty() || !FIELDS.contains(&name.as_str())
+        };
+        for (name, value) in parameters.into_iter().filter(said) {
             if name == "refresh" {
                 let seconds = value.parse().ok();
                 let seconds = seconds.filter(|seconds| (1..=3600).contains(seconds));
@@ -172,9 +172,9 @@ impl ListPage {
 
 /// The address of the list of exchanges with that cause.
 pub(super) fn href_of_cause(cause: &str) -> String {
-    let mut query = Serializer::new("/exchanges?".to_owned());
+    let mut query = Serializer::new(String::new());
     query.append_pair("cause", cause);
-    query.finish()
+    format!("/exchanges?{}", query.finish())
 }
 
 /// `None` when the stored document cannot be read.

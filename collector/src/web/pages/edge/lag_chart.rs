@@ -58,13 +58,14 @@ pub(super) fn chart(points: &[Point], rhythm: &Rhythm) -> Chart {
     Chart {
         id: "lag",
         kind: "points",
-        title: "Each exchange: how long the client lagged after the response was there".to_owned(),
+        title: "Each exchange: how long the client surely lagged after the response was there"
+            .to_owned(),
         x_label: "time of the server, as the wire saw it (s)",
-        y_label: "lag of the client (s)",
+        y_label: "lag of the client, at least (s)",
         x_is_time: false,
         keys: Key::of_points(),
         beat: rhythm.found.as_ref().map(beat),
-        columns: ["Began (UTC)", "Server (s)", "Lag (s)", ""]
+        columns: ["Began (UTC)", "Server (s)", "Lag, at least (s)", ""]
             .map(str::to_owned)
             .to_vec(),
         rows: points.iter().filter_map(row).collect(),
@@ -83,7 +84,7 @@ fn row(point: &Point) -> Option<ChartRow> {
             (
                 "note",
                 format!(
-                    "server {} s, lag {} s, {kind}",
+                    "server {} s, lag at least {} s, {kind}",
                     millis(waited_ns),
                     millis(lag_ns)
                 ),
@@ -147,7 +148,7 @@ fn in_words(rhythm: &LagRhythm) -> String {
     format!(
         "The lags are consistent with a timer: {how}. Of {} lags {} % end on that beat, first \
          {} s after the wait began; {} % of all {} exchanges lag as it says. Chance alone looks as \
-         regular in {} of 1000 shuffles.",
+         regular in at most {} of 1000 shuffles.",
         rhythm.lagging,
         percent(rhythm.on_beat),
         millis(rhythm.phase_ns),

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 const VOID: [&str; 4] = ["meta", "link", "img", "input"];
 
 /// The text between the tags, with references resolved and space made single.
-pub(super) fn text_of(html: &str) -> String {
+pub(in crate::web::pages) fn text_of(html: &str) -> String {
     let mut text = String::new();
     for part in html.split('<') {
         text.push_str(part.split_once('>').map_or(part, |(_, after)| after));
@@ -15,7 +15,7 @@ pub(super) fn text_of(html: &str) -> String {
     plain.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-pub(super) fn unescape(text: &str) -> String {
+pub(in crate::web::pages) fn unescape(text: &str) -> String {
     text.replace("&#60;", "<")
         .replace("&#62;", ">")
         .replace("&#34;", "\"")
@@ -24,7 +24,7 @@ pub(super) fn unescape(text: &str) -> String {
 }
 
 /// The values of an attribute, in order.
-pub(super) fn values(html: &str, attribute: &str) -> Vec<String> {
+pub(in crate::web::pages) fn values(html: &str, attribute: &str) -> Vec<String> {
     let start = format!(" {attribute}=\"");
     html.split(&start)
         .skip(1)
@@ -34,7 +34,7 @@ pub(super) fn values(html: &str, attribute: &str) -> Vec<String> {
 
 /// Every tag is closed by its own end tag, no identifier is given twice, everything that is named
 /// by an identifier is there, and there is no inline script, no inline style and no other host.
-pub(super) fn assert_well_formed(html: &str) {
+pub(in crate::web::pages) fn assert_well_formed(html: &str) {
     assert_tags_match(html);
     let ids = values(html, "id");
     let known: HashSet<&str> = ids.iter().map(String::as_str).collect();
