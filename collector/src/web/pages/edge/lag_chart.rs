@@ -65,7 +65,7 @@ pub(super) fn chart(points: &[Point], rhythm: &Rhythm) -> Chart {
         x_is_time: false,
         keys: Key::of_points(),
         beat: rhythm.found.as_ref().map(beat),
-        columns: ["Began (UTC)", "Server (s)", "Lag, at least (s)", ""]
+        columns: ["Began (UTC)", "Server (s)", "Lag, at least (s)", "Flag"]
             .map(str::to_owned)
             .to_vec(),
         rows: points.iter().filter_map(row).collect(),
