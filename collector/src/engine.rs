@@ -6,20 +6,21 @@ use std::thread::JoinHandle;
 
 use tokio_util::sync::CancellationToken;
 
+use crate::announcements::Announcements;
 use crate::arrival_clock::ArrivalClock;
 use crate::collector::Addresses;
 use crate::config::Config;
 use crate::matcher::Matcher;
 use crate::metrics::Metrics;
 use crate::observation_log::LogEnd;
-use crate::peer_clocks::PeerClocks;
+use crate::peer_clocks::SharedClocks;
 use crate::pipeline::Pipeline;
 use crate::receive::Intake;
 use crate::store::Store;
 use crate::store::packed::Packer;
 use crate::store::query::{self, Queries};
 use crate::store::writer::{self, StoreWriter};
-use crate::web::WebState;
+use crate::web::{Listeners, WebState};
 
 /// Why the threads could not be started.
 #[derive(Debug, thiserror::Error)]
@@ -61,6 +62,8 @@ impl Engine {
         let log = query::open_reader(&store.path)?;
         let metrics = Arc::new(Metrics::new(config.most_edges));
         let clock = ArrivalClock::new();
+        let clocks = SharedClocks::new(config.policy.drift_ppm);
+        let announcements = Announcements::new();
         let ended = CancellationToken::new();
         let limits = writer::Limits {
             log_bytes: config.most_log_bytes,
@@ -75,11 +78,12 @@ impl Engine {
             health: health.clone(),
             crowded_log_bytes: config.most_log_bytes / 5 * 4,
             matcher: Matcher::new(config.matcher),
-            clocks: PeerClocks::new(config.policy.drift_ppm),
+            clocks: clocks.clone(),
             policy: config.policy,
             packer: Packer::new()?,
             clock,
             metrics: Arc::clone(&metrics),
+            announcements: announcements.clone(),
         };
         Ok(Self {
             intake: Intake {
@@ -93,6 +97,10 @@ impl Engine {
                 metrics,
                 clock,
                 addresses,
+                clocks,
+                announcements,
+                stopping: CancellationToken::new(),
+                listeners: Listeners::default(),
             },
             writer,
             log_end,

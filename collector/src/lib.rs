@@ -17,6 +17,7 @@ pub mod matcher;
 pub mod observation;
 pub mod otlp_decode;
 
+mod announcements;
 mod arrival_clock;
 mod engine;
 mod metrics;

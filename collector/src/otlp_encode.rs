@@ -118,8 +118,8 @@ const fn kind(kind: SpanKind) -> span::SpanKind {
     }
 }
 
-fn string(text: &String) -> Value {
-    Value::StringValue(text.clone())
+fn string(text: &str) -> Value {
+    Value::StringValue(text.to_owned())
 }
 
 fn attribute(key: &str, value: Value) -> KeyValue {

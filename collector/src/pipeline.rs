@@ -14,12 +14,13 @@ use skewtap_core::audit::audit;
 use skewtap_core::policy::Policy;
 use skewtap_core::verdict::Verdict;
 
+use crate::announcements::Announcements;
 use crate::arrival_clock::ArrivalClock;
 use crate::matcher::{Match, MatchKind, Matcher};
 use crate::metrics::Metrics;
 use crate::observation_log::{self, LogEnd, LogNews, LoggedBatch};
 use crate::otlp_decode::decode;
-use crate::peer_clocks::PeerClocks;
+use crate::peer_clocks::SharedClocks;
 use crate::store::health::StoreHealth;
 use crate::store::packed::Packer;
 use crate::store::verdict_row::VerdictRow;
@@ -53,7 +54,7 @@ pub(crate) struct Pipeline {
     /// Holds what is open.
     pub(crate) matcher: Matcher,
     /// Knows the peers' clocks.
-    pub(crate) clocks: PeerClocks,
+    pub(crate) clocks: SharedClocks,
     /// The thresholds of the audit.
     pub(crate) policy: Policy,
     /// Packs verdicts.
@@ -62,6 +63,8 @@ pub(crate) struct Pipeline {
     pub(crate) clock: ArrivalClock,
     /// Where everything is counted.
     pub(crate) metrics: Arc<Metrics>,
+    /// Where findings are announced.
+    pub(crate) announcements: Announcements,
 }
 
 impl Pipeline {
@@ -191,6 +194,7 @@ impl Pipeline {
         };
         for ((verdict, kind), written) in counted.iter().zip(written) {
             self.metrics.verdicts.count(verdict, *kind, written);
+            self.announcements.tell(verdict, written);
         }
         Ok(())
     }

@@ -4,7 +4,9 @@
 mod it {
     mod api;
     mod decoding;
+    mod described;
     mod durability;
+    mod listening;
     mod matching;
     mod receiving;
     mod running;

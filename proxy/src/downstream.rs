@@ -76,11 +76,29 @@ pub(crate) async fn serve(
         }
     })
     .await;
+    send_what_is_owed(&connection).await;
     if let Err(error) = ended {
         connection.worker.metrics.connection_error(&error);
         tracing::debug!(error = %error, "connection from a client ended");
     }
     drop(closing);
+}
+
+/// Lets the server have the rest of a request whose client closed after it had sent all of it
+/// and had its response already.
+async fn send_what_is_owed(connection: &Connection) {
+    let sent = poll_fn(|cx| {
+        while connection.journal.borrow().owes_server() {
+            if connection.poll_server(cx).is_pending() {
+                return Poll::Pending;
+            }
+        }
+        Poll::Ready(())
+    });
+    let allowed = connection.worker.config.drain_timeout;
+    if tokio::time::timeout(allowed, sent).await.is_err() {
+        tracing::debug!("the end of a request was not taken by the server");
+    }
 }
 
 /// Closes what is open of the journal, also when the task is dropped.

@@ -61,8 +61,8 @@ pub(crate) async fn run(setup: Setup, mut notes: mpsc::Receiver<Note>, records: 
         for note in batch.drain(..) {
             let overflow = match note {
                 Note::Finished(exchange) => pending.finished(exchange, now),
-                Note::Activity { id, at } => {
-                    pending.activity(id, at, now);
+                Note::Activity { id, at, watch } => {
+                    pending.activity(id, at, watch, now);
                     None
                 }
                 Note::Watched { id } => {

@@ -96,10 +96,16 @@ impl Journal {
         self.open.push_back(Box::new(exchange));
     }
 
-    /// Notes how the exchange now being served will end, unless something was noted before.
-    pub(crate) fn note_outcome(&mut self, outcome: Outcome) {
+    /// Notes that the proxy answers the exchange now being served by itself.
+    pub(crate) fn answered_here(&mut self, outcome: Outcome) {
+        let client_left = self.down_ended && outcome == Outcome::UpstreamBroken;
         if let Some(exchange) = self.open.back_mut() {
-            exchange.outcome.get_or_insert(outcome);
+            // A server that closes after the client did is not to blame.
+            exchange.outcome = Some(if client_left {
+                Outcome::ClientGone
+            } else {
+                outcome
+            });
         }
     }
 
@@ -211,15 +217,15 @@ impl Journal {
 
     /// Takes the end of what the client sends, seen at `read`.
     pub(crate) fn client_ended(&mut self, read: Read) {
-        self.down_ended = true;
+        self.client_left();
         self.heard_from_client(self.down.bounds.end_of_stream(read));
     }
 
     /// Takes a socket's failure.
     pub(crate) fn failed(&mut self, side: Side) {
         match side {
-            Side::Down => self.down_ended = true,
-            Side::Up => self.server_left(),
+            Side::Down => self.client_left(),
+            Side::Up => self.fault(Outcome::UpstreamBroken),
         }
     }
 
@@ -232,18 +238,30 @@ impl Journal {
     /// Takes the end of the connection to the server.
     pub(crate) fn server_gone(&mut self) {
         self.up = None;
+        self.finish_if_over();
+    }
+
+    /// Whether the server has still to be sent what the client sent of its request.
+    pub(crate) fn owes_server(&self) -> bool {
+        let whole_here = |open: &OpenExchange| {
+            open.up.is_some() && open.request_is_complete() && !open.request_was_passed_on()
+        };
+        self.up.is_some() && self.open.back().is_some_and(|open| whole_here(open))
     }
 
     /// Closes whatever is still open when the connection ends.
     pub(crate) fn close(&mut self) {
         while let Some(mut exchange) = self.open.pop_front() {
-            exchange.outcome = Some(exchange.outcome_when_cut_short());
+            if self.worker.cuts_off() {
+                exchange.fault(Outcome::Refused);
+            }
+            exchange.settle();
             let id = exchange.id;
             self.hand_over(exchange);
-            self.tell(Note::Activity { id, at: None });
+            self.no_activity(id);
         }
         if let Some((id, _)) = self.listening_for.take() {
-            self.tell(Note::Activity { id, at: None });
+            self.no_activity(id);
         }
     }
 
@@ -330,6 +348,9 @@ impl Journal {
                 }
             },
         );
+        if up.responses.is_malformed() {
+            exchange.fault(Outcome::UpstreamMalformed);
+        }
         let (bounds, figures) = this_read.done();
         (up.bounds, up.tcp) = (bounds, figures.or(up.tcp));
     }
@@ -343,17 +364,18 @@ impl Journal {
                 }
             });
         }
-        self.server_left();
+        self.fault(Outcome::UpstreamBroken);
     }
 
-    /// Notes what the server's end means for an exchange whose response is not complete.
-    fn server_left(&mut self) {
-        let malformed = self
-            .up
-            .as_ref()
-            .is_some_and(|up| up.responses.is_malformed());
+    fn client_left(&mut self) {
+        self.down_ended = true;
+        self.fault(Outcome::ClientGone);
+    }
+
+    /// Notes what ends the exchange being served, if nothing did before.
+    fn fault(&mut self, fault: Outcome) {
         if let Some(exchange) = self.open.back_mut() {
-            exchange.server_left(malformed, self.down_ended);
+            exchange.fault(fault);
         }
     }
 
@@ -373,6 +395,7 @@ impl Journal {
             up.bounds.nothing_before(when.before_ns);
         }
         let responses = &mut up.responses;
+        let mut ended = false;
         up.requests.feed(
             bytes,
             |_| when,
@@ -385,9 +408,13 @@ impl Journal {
                 Passed::End { end, last, .. } => {
                     exchange.ask_ended(end, last);
                     watches.server(worker, exchange, end, last);
+                    ended = true;
                 }
             },
         );
+        if ended {
+            self.finish_if_over();
+        }
     }
 
     fn wrote_down(&mut self, bytes: &[u8], when: Departure, socket: BorrowedFd<'_>) {
@@ -429,13 +456,15 @@ impl Journal {
     /// Finishes the oldest exchange if both its messages went by whole.
     fn finish_if_over(&mut self) {
         let oldest = self.open.front();
-        if !oldest.is_some_and(|open| open.response_was_written() && open.request_is_complete()) {
+        if !oldest.is_some_and(|open| open.response_was_written() && open.request_is_complete())
+            || (self.open.len() == 1 && self.owes_server())
+        {
             return;
         }
         let Some(mut exchange) = self.open.pop_front() else {
             return;
         };
-        exchange.outcome.get_or_insert(Outcome::Complete);
+        exchange.settle();
         if let (Some(last), false) = (exchange.response_left(), self.pipelines) {
             self.listening_for = Some((exchange.id, last));
         }
@@ -456,10 +485,18 @@ impl Journal {
             // What had come before the response left proves nothing, then or later.
             self.pipelines |= at.latest_ns() < response.before_ns;
             let at = (!self.pipelines).then_some(at);
-            self.watches
-                .heard_from_client(at.filter(|_| !self.down_ended));
-            self.tell(Note::Activity { id, at });
+            if let (Some(at), false) = (at, self.down_ended) {
+                self.watches.client_went_on(at);
+            }
+            let watch = self.watches.take_client();
+            self.tell(Note::Activity { id, at, watch });
         }
+    }
+
+    fn no_activity(&mut self, id: u64) {
+        let watch = self.watches.take_client();
+        let at = None;
+        self.tell(Note::Activity { id, at, watch });
     }
 
     fn tell(&self, note: Note) {

@@ -62,6 +62,15 @@ pub(crate) struct Read {
     pub(crate) drained: bool,
 }
 
+/// What the kernel had counted of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Counted {
+    /// Segments with payload that had arrived.
+    pub(crate) segments: u32,
+    /// Whether they had brought just the bytes that have been read.
+    pub(crate) all_read: bool,
+}
+
 /// What the reads of one connection have told so far about when bytes can have arrived.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ArrivalBounds {
@@ -94,11 +103,11 @@ impl ArrivalBounds {
         }
     }
 
-    /// Takes a read, with the segments that had arrived by then if exactly the bytes read
-    /// so far had come, and says what it tells of its bytes.
-    pub(crate) fn read(&mut self, read: Read, segments: Option<u32>) -> ReadTells {
-        let single = match (self.segments, segments) {
-            (Some(before), Some(now)) => now.wrapping_sub(before) <= 1,
+    /// Takes a read, with what the kernel counted just after it if it was asked, and says what
+    /// it tells of its bytes.
+    pub(crate) fn read(&mut self, read: Read, counted: Option<Counted>) -> ReadTells {
+        let single = match (self.segments, counted) {
+            (Some(before), Some(now)) => now.segments.wrapping_sub(before) <= 1,
             _ => false,
         };
         let tells = ReadTells {
@@ -106,7 +115,7 @@ impl ArrivalBounds {
             not_before_ns: self.empty_at_ns,
             single,
         };
-        self.segments = segments;
+        self.segments = counted.filter(|now| now.all_read).map(|now| now.segments);
         if read.drained {
             self.empty_at_ns = read.before_ns;
         }
@@ -160,18 +169,31 @@ mod tests {
         }
     }
 
+    fn counted(segments: u32, all_read: bool) -> Option<Counted> {
+        Some(Counted { segments, all_read })
+    }
+
+    #[test]
+    fn a_segment_that_came_after_the_read_leaves_the_next_in_doubt() {
+        let mut bounds = ArrivalBounds::new(0);
+        let tells = bounds.read(read(100, true), counted(1, false));
+        assert_eq!(tells.byte(false).kernel, Some((100, 100)));
+        let tells = bounds.read(read(200, true), counted(1, true));
+        assert_eq!(tells.byte(false).kernel, Some((110, 200)));
+    }
+
     #[test]
     fn every_byte_of_a_single_segment_is_known_exactly() {
         let mut bounds = ArrivalBounds::new(0);
-        let tells = bounds.read(read(100, true), Some(1));
+        let tells = bounds.read(read(100, true), counted(1, true));
         assert_eq!(tells.byte(false).kernel, Some((100, 100)));
     }
 
     #[test]
     fn of_merged_segments_only_the_last_byte_is_known_exactly() {
         let mut bounds = ArrivalBounds::new(0);
-        bounds.read(read(100, true), Some(1));
-        let tells = bounds.read(read(200, true), Some(4));
+        bounds.read(read(100, true), counted(1, true));
+        let tells = bounds.read(read(200, true), counted(4, true));
         assert_eq!(tells.byte(false).kernel, Some((110, 200)));
         assert_eq!(tells.byte(true).kernel, Some((200, 200)));
     }
@@ -180,7 +202,7 @@ mod tests {
     fn a_read_that_left_bytes_behind_proves_nothing_of_the_next() {
         let mut bounds = ArrivalBounds::new(0);
         bounds.read(read(100, false), None);
-        let tells = bounds.read(read(100, true), Some(9));
+        let tells = bounds.read(read(100, true), counted(9, true));
         assert_eq!(tells.byte(false).kernel, Some((0, 100)));
     }
 
@@ -194,7 +216,7 @@ mod tests {
                 after_ns: 92,
                 drained: true,
             },
-            Some(1),
+            counted(1, true),
         );
         let stamps: Vec<_> = tells.byte(true).stamps().collect();
         assert_eq!(stamps, [Stamp::between(50, 92, Source::User)]);

@@ -1,5 +1,6 @@
 //! What a worker tells the finisher, in a queue that never makes it wait.
 
+use skewtap_host::WatchHandle;
 use tokio::sync::mpsc;
 
 use crate::journal::OpenExchange;
@@ -22,6 +23,9 @@ pub(crate) enum Note {
         id: u64,
         /// When it came.
         at: Option<Arrival>,
+        /// The watch over a client that has ended or gone, which goes on by itself: the kernel
+        /// knows whether the response was read before.
+        watch: Option<WatchHandle>,
     },
 }
 

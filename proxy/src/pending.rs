@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 use skewtap_core::endpoint::QueueOutcome;
+use skewtap_host::WatchHandle;
 use tokio::time::Instant;
 
 use crate::journal::OpenExchange;
@@ -47,6 +48,8 @@ struct Entry {
     finished: Instant,
     /// `None` while it may still come.
     activity: Option<Option<Arrival>>,
+    /// Dropping it ends the watch.
+    watch: Option<WatchHandle>,
     deadline: Instant,
     only_packets: bool,
 }
@@ -79,6 +82,7 @@ impl Pending {
             exchange,
             finished: now,
             activity: None,
+            watch: None,
             deadline,
             only_packets: false,
         };
@@ -87,10 +91,17 @@ impl Pending {
         None
     }
 
-    /// Takes the client's next sign of life, or that none will come.
-    pub(crate) fn activity(&mut self, id: u64, at: Option<Arrival>, now: Instant) {
+    /// Takes the client's next sign of life, or that none will come; and keeps its watch going.
+    pub(crate) fn activity(
+        &mut self,
+        id: u64,
+        at: Option<Arrival>,
+        watch: Option<WatchHandle>,
+        now: Instant,
+    ) {
         if let Some(entry) = self.exchanges.get_mut(&id) {
             entry.activity.get_or_insert(at);
+            entry.watch = watch;
         }
         self.look_again(id, now);
     }

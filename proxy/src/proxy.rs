@@ -158,7 +158,9 @@ impl Proxy {
         let stop = CancellationToken::new();
         let _stop_on_every_way_out = stop.clone().drop_guard();
         let (notes, notes_out) = Notes::new(NOTES_ROOM);
-        let (records, shipping) = ship::start(&self.config, self.exporter, &self.metrics);
+        let ending = CancellationToken::new();
+        let (records, shipping) =
+            ship::start(&self.config, self.exporter, &self.metrics, ending.clone());
         let packets = self.capture.as_ref().map(CaptureThread::seen);
         let setup = finisher::Setup::new(&self.config, self.sources, packets.clone());
         let finishing = tokio::spawn(finisher::run(setup, notes_out, records));
@@ -194,6 +196,7 @@ impl Proxy {
         for worker in workers {
             finished(worker.await)?;
         }
+        ending.cancel();
         for task in [finishing, shipping] {
             if let Err(error) = task.await {
                 tracing::error!(error = %error, "a task ended badly");

@@ -45,7 +45,7 @@ pub(crate) fn answer(
             connection
                 .journal
                 .borrow_mut()
-                .note_outcome(error.outcome());
+                .answered_here(error.outcome());
             let source = error.source().map(ToString::to_string);
             tracing::debug!(reason = error.reason(), source, "answered by the proxy");
             own(&error)

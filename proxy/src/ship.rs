@@ -13,6 +13,7 @@ use skewtap_core::exchange::ExchangeRecord;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout_at};
+use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use crate::config::Config;
@@ -79,15 +80,16 @@ impl Records {
     }
 }
 
-/// Starts to ship. The task ends when the queue is dropped and empty, or the time allowed for
-/// that is over.
+/// Starts to ship. The task ends when the queue is dropped and empty, or when the time allowed
+/// after `ending` is over.
 pub(crate) fn start(
     config: &Config,
     exporter: Option<Exporter>,
     metrics: &Arc<Metrics>,
+    ending: CancellationToken,
 ) -> (Records, JoinHandle<()>) {
     let (queue, records) = mpsc::channel(config.ship_queue);
-    let shipped = Records {
+    let sender = Records {
         queue: exporter.is_some().then_some(queue),
         metrics: Arc::clone(metrics),
     };
@@ -95,79 +97,88 @@ pub(crate) fn start(
     let drain_timeout = config.drain_timeout;
     let task = tokio::spawn(async move {
         if let Some(exporter) = exporter {
-            ship(&exporter, records, &metrics, drain_timeout).await;
+            let shipper = Shipper {
+                exporter,
+                records,
+                metrics,
+                batch: Vec::with_capacity(BATCH),
+            };
+            shipper.run(ending, drain_timeout).await;
         }
     });
-    (shipped, task)
+    (sender, task)
 }
 
-async fn ship(
-    exporter: &Exporter,
-    mut records: mpsc::Receiver<ExchangeRecord>,
-    metrics: &Metrics,
-    drain_timeout: Duration,
-) {
-    let mut stop_by = None;
-    while let Some(batch) = next_batch(&mut records).await {
-        if records.is_closed() {
-            let until = *stop_by.get_or_insert_with(|| Instant::now() + drain_timeout);
-            let sending = export(exporter, &batch, &mut records, metrics);
-            if timeout_at(until, sending).await.is_err() {
-                let left = batch.len().saturating_add(records.len());
-                metrics.dropped(Dropped::Stopped, left as u64);
-                tracing::warn!(records = left, "records not shipped before the end");
-                return;
+struct Shipper {
+    exporter: Exporter,
+    records: mpsc::Receiver<ExchangeRecord>,
+    metrics: Arc<Metrics>,
+    /// What is being sent.
+    batch: Vec<SpanData>,
+}
+
+impl Shipper {
+    async fn run(mut self, ending: CancellationToken, drain_timeout: Duration) {
+        let cut_off = async {
+            ending.cancelled().await;
+            sleep(drain_timeout).await;
+        };
+        let all_sent = tokio::select! {
+            () = self.ship_all() => true,
+            () = cut_off => false,
+        };
+        if !all_sent {
+            let left = self.batch.len().saturating_add(self.records.len());
+            self.metrics.dropped(Dropped::Stopped, left as u64);
+            tracing::warn!(records = left, "records not shipped before the end");
+        }
+    }
+
+    async fn ship_all(&mut self) {
+        while self.next_batch().await {
+            self.export().await;
+            self.batch.clear();
+        }
+    }
+
+    /// Fills the batch with at least one record; whether there was one.
+    async fn next_batch(&mut self) -> bool {
+        let Some(first) = self.records.recv().await else {
+            return false;
+        };
+        self.batch.push(span::of(&first));
+        let until = Instant::now() + BATCH_WAIT;
+        while self.batch.len() < BATCH {
+            match timeout_at(until, self.records.recv()).await {
+                Ok(Some(record)) => self.batch.push(span::of(&record)),
+                Ok(None) | Err(_) => break,
             }
-        } else {
-            export(exporter, &batch, &mut records, metrics).await;
         }
+        true
     }
-}
 
-/// The next records, at least one; `None` when there will be no more.
-async fn next_batch(records: &mut mpsc::Receiver<ExchangeRecord>) -> Option<Vec<SpanData>> {
-    let mut batch = Vec::new();
-    if records.recv_many(&mut batch, BATCH).await == 0 {
-        return None;
-    }
-    let until = Instant::now() + BATCH_WAIT;
-    while let Some(room) = BATCH.checked_sub(batch.len()).filter(|room| *room > 0) {
-        match timeout_at(until, records.recv_many(&mut batch, room)).await {
-            Ok(taken) if taken > 0 => {}
-            _ => break,
-        }
-    }
-    Some(batch.iter().map(span::of).collect())
-}
-
-/// Sends one batch, again and again if need be.
-async fn export(
-    exporter: &Exporter,
-    batch: &[SpanData],
-    records: &mut mpsc::Receiver<ExchangeRecord>,
-    metrics: &Metrics,
-) {
-    let mut pause = PAUSES.0;
-    for attempt in 1..=ATTEMPTS {
-        match exporter.0.export(batch.to_vec()).await {
-            Ok(()) => {
+    /// Sends the batch, again and again if need be.
+    async fn export(&self) {
+        let mut pause = PAUSES.0;
+        for attempt in 1..=ATTEMPTS {
+            let Err(error) = self.exporter.0.export(self.batch.clone()).await else {
                 if attempt > 1 {
                     tracing::info!(attempt, "collector takes records again");
                 }
-                metrics.shipped(batch.len() as u64);
+                self.metrics.shipped(self.batch.len() as u64);
                 return;
+            };
+            if attempt == 1 {
+                tracing::warn!(error = %error, "collector does not take records, trying again");
+            } else {
+                tracing::debug!(error = %error, attempt, "collector does not take records");
             }
-            Err(error) if attempt == 1 => {
-                tracing::warn!(error = %error, waiting = records.len(), "collector does not take records");
-            }
-            Err(error) => {
-                tracing::debug!(error = %error, attempt, "collector does not take records")
-            }
+            sleep(pause).await;
+            pause = pause.saturating_mul(2).min(PAUSES.1);
         }
-        sleep(pause).await;
-        pause = pause.saturating_mul(2).min(PAUSES.1);
+        self.metrics
+            .dropped(Dropped::NotTaken, self.batch.len() as u64);
     }
-    metrics.dropped(Dropped::NotTaken, batch.len() as u64);
 }
 
 fn resource() -> Resource {

@@ -44,9 +44,15 @@ pub(crate) struct Worker {
     pub(crate) packets: Option<SeenPackets>,
     pub(crate) scratch: Scratch,
     next_id: Cell<u64>,
+    cuts_off: Cell<bool>,
 }
 
 impl Worker {
+    /// Whether the proxy itself ends what is still open.
+    pub(crate) fn cuts_off(&self) -> bool {
+        self.cuts_off.get()
+    }
+
     /// A number that no other exchange of this proxy has.
     pub(crate) fn next_exchange_id(&self) -> u64 {
         let id = self.next_id.get();
@@ -93,6 +99,7 @@ async fn accept_until_stopped(seed: Seed) -> std::io::Result<()> {
         packets: seed.packets,
         scratch: Rc::new(RefCell::new(vec![0; SCRATCH_BYTES].into_boxed_slice())),
         next_id: Cell::new(seed.number.wrapping_mul(IDS_EACH)),
+        cuts_off: Cell::new(false),
     });
     let connections = TaskTracker::new();
     let accepting = accept(&worker, &listener, &seed.permits, &connections, &seed.stop);
@@ -103,6 +110,7 @@ async fn accept_until_stopped(seed: Seed) -> std::io::Result<()> {
         .await
         .is_err()
     {
+        worker.cuts_off.set(true);
         tracing::warn!(open = connections.len(), "connections cut off at the end");
     }
     Ok(())

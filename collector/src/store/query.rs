@@ -15,7 +15,8 @@ use skewtap_core::ids::{SpanId, TraceId};
 
 pub(crate) use self::edges_matching::EdgeFilter;
 pub(crate) use self::list::{Filter, MOST_PER_PAGE, NoCursor, Page};
-use super::{counts, packed};
+pub(crate) use self::quantiles::Quantiles;
+use super::{counts, packed, retention};
 
 /// Connections kept open between queries; more are opened while more are needed.
 const IDLE_CONNECTIONS: usize = 4;
@@ -123,6 +124,14 @@ impl Queries {
             Ok(found.flatten())
         })
         .await
+    }
+
+    /// Bytes of the store in use.
+    ///
+    /// # Errors
+    /// [`QueryError`] when the store cannot be read.
+    pub(crate) async fn used_bytes(&self) -> Result<u64, QueryError> {
+        self.with_connection(retention::used_bytes).await
     }
 
     async fn with_connection<T: Send + 'static>(

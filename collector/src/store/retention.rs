@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rusqlite::{Params, Transaction};
+use rusqlite::{Connection, Params, Transaction};
 
 use super::counts::{CountChanges, Counted};
 use super::edge;
@@ -98,8 +98,8 @@ fn delete(
 }
 
 /// Bytes of the pages in use; freed ones are used again before the file grows.
-fn used_bytes(transaction: &Transaction<'_>) -> Result<u64, rusqlite::Error> {
-    let pragma = |name| transaction.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+pub(super) fn used_bytes(connection: &Connection) -> Result<u64, rusqlite::Error> {
+    let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
     let pages = pragma("page_count")?.saturating_sub(pragma("freelist_count")?);
     Ok(u64::try_from(pages.saturating_mul(pragma("page_size")?)).unwrap_or(0))
 }

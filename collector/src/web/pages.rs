@@ -41,7 +41,8 @@ use self::list::{ListPage, ListRequest};
 use self::overview::OverviewPage;
 use self::time_window::PageWindow;
 use super::WebState;
-use super::verdict_api::{self, ApiError};
+use super::api_error::ApiError;
+use super::verdict_api;
 use crate::store::query::{EdgeFilter, Filter, QueryError};
 
 /// Nothing but this server's own files: nothing inline, no frame, no other host.

@@ -8,7 +8,7 @@ use skewtap_sockstamp::{TcpInfo, tcp_info};
 
 use super::open_exchange::UpSide;
 use crate::message_log::{RequestLog, ResponseLog};
-use crate::moment::{Arrival, ArrivalBounds, Departure, Read};
+use crate::moment::{Arrival, ArrivalBounds, Counted, Departure, Read};
 
 /// Both ends of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,7 +123,7 @@ impl<'a> ReadBytes<'a> {
     pub(super) fn at(&self, offset: u64) -> Arrival {
         let mut bounds = self.bounds;
         let last = offset.checked_add(1) == Some(self.end);
-        bounds.read(self.read, self.segments()).byte(last)
+        bounds.read(self.read, self.counted()).byte(last)
     }
 
     /// When the first byte arrived.
@@ -145,15 +145,15 @@ impl<'a> ReadBytes<'a> {
     /// The bounds for the next read, and the figures if they were asked for.
     pub(super) fn done(mut self) -> (ArrivalBounds, Option<TcpInfo>) {
         let figures = self.figures.get().copied().flatten();
-        let segments = self.figures.get().and_then(|_| self.segments());
-        self.bounds.read(self.read, segments);
+        let counted = self.figures.get().and_then(|_| self.counted());
+        self.bounds.read(self.read, counted);
         (self.bounds, figures)
     }
 
-    /// How many segments brought the stream so far; `None` if more than was read has come by now.
-    fn segments(&self) -> Option<u32> {
-        self.figures()
-            .filter(|info| info.bytes_received == self.end)
-            .map(|info| info.data_segments_in)
+    fn counted(&self) -> Option<Counted> {
+        self.figures().map(|info| Counted {
+            segments: info.data_segments_in,
+            all_read: info.bytes_received == self.end,
+        })
     }
 }

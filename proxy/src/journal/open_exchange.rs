@@ -40,6 +40,8 @@ pub(crate) struct OpenExchange {
     pub(crate) facts: RequestFacts,
     pub(crate) trace: Option<TraceContext>,
     pub(crate) outcome: Option<Outcome>,
+    /// What ended the exchange if it was not complete by then.
+    fault: Option<Outcome>,
     pub(crate) status: Option<u16>,
     pub(crate) down: LegAddresses,
     pub(crate) down_earlier: i64,
@@ -111,6 +113,7 @@ impl OpenExchange {
             facts,
             trace: None,
             outcome: None,
+            fault: None,
             status: None,
             down: down.addresses,
             down_earlier: i64::try_from(index).unwrap_or(i64::MAX),
@@ -211,25 +214,23 @@ impl OpenExchange {
         request.is_some_and(|request| request.last.is_some())
     }
 
-    /// The server's connection ended or failed; `client_left` if the client had ended before.
-    pub(super) fn server_left(&mut self, malformed: bool, client_left: bool) {
-        if self.up.is_some() && !self.response_has_arrived() && !client_left {
-            self.outcome.get_or_insert(if malformed {
-                Outcome::UpstreamMalformed
-            } else {
-                Outcome::UpstreamBroken
-            });
+    /// Something went wrong that ends the exchange, unless something else did before or all
+    /// of the server's response has come.
+    pub(super) fn fault(&mut self, fault: Outcome) {
+        if !self.response_has_arrived() {
+            self.fault.get_or_insert(fault);
         }
     }
 
-    /// How the exchange ended, now that the client's connection did.
-    pub(super) fn outcome_when_cut_short(&self) -> Outcome {
-        let written = self.response_was_written();
-        self.outcome.unwrap_or(if written {
+    /// Settles how the exchange ended.
+    pub(super) fn settle(&mut self) {
+        let cut_short = || self.fault.unwrap_or(Outcome::ClientGone);
+        let outcome = if self.response_was_written() {
             Outcome::Complete
         } else {
-            Outcome::ClientGone
-        })
+            cut_short()
+        };
+        self.outcome.get_or_insert(outcome);
     }
 
     /// The head of the final response left for the client.

@@ -70,14 +70,16 @@ impl Watches {
         (exchange.client_watch, self.client) = watch(worker, exchange.id, request).unzip();
     }
 
-    /// The client sent something else, or its end, or the connection ended. `at` proves that it
-    /// had read the response by then.
-    pub(super) fn heard_from_client(&mut self, at: Option<Arrival>) {
-        match (self.client.take(), at) {
-            (Some(watch), Some(at)) => watch.end_as_read(at.latest_ns()),
-            (Some(watch), None) => watch.end(),
-            (None, _) => {}
+    /// The client sent more, which proves that it had read the response by then.
+    pub(super) fn client_went_on(&mut self, at: Arrival) {
+        if let Some(watch) = self.client.take() {
+            watch.end_as_read(at.latest_ns());
         }
+    }
+
+    /// Gives the watch over the client away.
+    pub(super) fn take_client(&mut self) -> Option<WatchHandle> {
+        self.client.take()
     }
 }
 

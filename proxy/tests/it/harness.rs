@@ -17,6 +17,9 @@ use crate::collector::{self, Shipped};
 /// Longest wait for anything that must come.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
+/// Far longer than bytes take on loopback, far shorter than the pauses that tests plant.
+const SHORTLY_NS: i64 = 15_000_000;
+
 /// A trace context as a client sends it.
 pub(crate) const CONTEXT: &str =
     "traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01\r\n";
@@ -182,6 +185,7 @@ pub(crate) fn timed_write(stream: &mut TcpStream, bytes: &[u8]) -> (i64, i64) {
 }
 
 /// A stamp that must be there.
+#[track_caller]
 pub(crate) fn stamp(
     record: &ExchangeRecord,
     milestone: Milestone,
@@ -193,7 +197,18 @@ pub(crate) fn stamp(
         .unwrap_or_else(|| panic!("{milestone} has no {source} stamp"))
 }
 
+/// Asserts that the kernel's stamp can be true of bytes written from `sent.0` to `sent.1`. The
+/// kernel may bring them to the receiver after the write returned, but not much.
+#[track_caller]
+pub(crate) fn assert_arrived(record: &ExchangeRecord, milestone: Milestone, sent: (i64, i64)) {
+    let read = stamp(record, milestone, Source::User);
+    let by = (sent.1 + SHORTLY_NS).min(read.hi());
+    let came = stamp(record, milestone, Source::Kernel);
+    assert_within(came, (sent.0, by), milestone.name());
+}
+
 /// Asserts that a stamp can be true of something that happened from `from` to `to`.
+#[track_caller]
 pub(crate) fn assert_within(stamp: Stamp<ProxyClock>, (from, to): (i64, i64), what: &str) {
     assert!(
         stamp.lo() <= to && from <= stamp.hi(),

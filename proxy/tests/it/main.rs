@@ -1,5 +1,18 @@
 //! The proxy from outside: raw sockets on both sides, and a collector that
 //! takes its records.
+#![cfg(target_os = "linux")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+#![expect(clippy::print_stderr, reason = "what was not run is said")]
+#![expect(clippy::indexing_slicing, reason = "a test fails by panicking")]
+#![expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    reason = "numbers in tests are small"
+)]
 
 mod collector;
 mod harness;

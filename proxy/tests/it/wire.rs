@@ -17,16 +17,11 @@ pub(crate) fn exactly(stream: &mut TcpStream, count: usize) -> Vec<u8> {
     let mut got = 0;
     while got < count {
         let read = stream.read(&mut bytes[got..]);
-        let read = read.unwrap_or_else(|error| {
-            panic!("{error} after {:?}", String::from_utf8_lossy(&bytes[..got]))
-        });
-        assert_ne!(
-            read,
-            0,
-            "end after {:?}",
-            String::from_utf8_lossy(&bytes[..got])
-        );
-        got += read;
+        if !matches!(read, Ok(1..)) {
+            let end = String::from_utf8_lossy(&bytes[got.saturating_sub(200)..got]);
+            panic!("{read:?} after {got} of {count} bytes, of which the last are {end:?}");
+        }
+        got += read.unwrap();
     }
     bytes
 }

@@ -6,7 +6,7 @@ use url::form_urlencoded::Serializer;
 use super::error_page::PageError;
 use crate::store::query::EdgeFilter;
 use crate::store::query::aggregates::EdgeSummary;
-use crate::web::verdict_api::ApiError;
+use crate::web::api_error::ApiError;
 
 /// The names that tell an edge from others. `None` stands for any name, an empty one for an edge
 /// that nothing gives that name.

@@ -6,7 +6,7 @@ use axum::response::{IntoResponse, Response};
 
 use super::html;
 use crate::store::query::QueryError;
-use crate::web::verdict_api::ApiError;
+use crate::web::api_error::ApiError;
 
 /// Why there is no page to show.
 #[derive(Debug, thiserror::Error)]

@@ -2,8 +2,8 @@
 
 use super::error_page::PageError;
 use crate::store::query::aggregates::Window;
+use crate::web::api_error::ApiError;
 use crate::web::time_filter;
-use crate::web::verdict_api::ApiError;
 
 /// How far back a page looks where its address does not say.
 const DEFAULT: &str = "1h";

@@ -10,6 +10,9 @@ use serde_json::Value;
 
 use super::program::Running;
 
+/// What counts as a lag: more than a healthy call loses on a busy machine.
+pub(super) const LATE_SECONDS: f64 = 0.050;
+
 const ANY: &str = "127.0.0.1:0";
 
 /// What differs from one test to the next.
@@ -109,6 +112,13 @@ pub(super) struct Call {
     pub(super) lag_seconds: f64,
     pub(super) trace_id: String,
     pub(super) span_id: String,
+}
+
+impl Call {
+    /// Whether the client itself measured a lag.
+    pub(super) fn lags(&self) -> bool {
+        self.lag_seconds > LATE_SECONDS
+    }
 }
 
 /// Waits for a sweep to end, and reads its calls.

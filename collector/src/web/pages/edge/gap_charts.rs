@@ -20,7 +20,9 @@ pub(super) fn points(points: &[Point]) -> Chart {
         x_is_time: true,
         keys: Key::of_points(),
         beat: None,
-        columns: ["Began (UTC)", "Gap (s)", "Flag"].map(str::to_owned).to_vec(),
+        columns: ["Began (UTC)", "Gap (s)", "Flag"]
+            .map(str::to_owned)
+            .to_vec(),
         rows: points.iter().filter_map(point_row).collect(),
     }
 }

@@ -11,19 +11,22 @@ use http_body_util::BodyExt;
 use skewtap_core::ids::SpanId;
 use skewtap_core::verdict::Verdict;
 use skewtap_simulator::scenario::Scenario;
+use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
 use super::cases::{MS, judged, observed};
+use crate::announcements::Announcements;
 use crate::arrival_clock::ArrivalClock;
 use crate::collector::Addresses;
 use crate::metrics::Metrics;
+use crate::peer_clocks::SharedClocks;
 use crate::store::Store;
 use crate::store::packed::Packer;
 use crate::store::query::Queries;
 use crate::store::retention::Retention;
 use crate::store::tests::row_of;
 use crate::store::writer::{self, Limits, Results, StoreWriter};
-use crate::web::{WebState, router};
+use crate::web::{Listeners, WebState, router};
 
 /// Where the collector of a site would listen.
 pub(super) const ADDRESSES: Addresses = Addresses {
@@ -69,6 +72,10 @@ impl Site {
                 metrics: Arc::new(Metrics::new(1)),
                 clock,
                 addresses: ADDRESSES,
+                clocks: SharedClocks::new(0),
+                announcements: Announcements::new(),
+                stopping: CancellationToken::new(),
+                listeners: Listeners::default(),
             }),
             writer,
             writing: Some(writing),
