@@ -5,6 +5,7 @@
 mod assets;
 mod axis;
 mod chart;
+mod clocks;
 mod edge;
 mod edge_address;
 mod error_page;
@@ -32,6 +33,7 @@ use axum::routing::get;
 use skewtap_core::verdict_json::VerdictJson;
 use tower_http::set_header::SetResponseHeaderLayer;
 
+use self::clocks::ClocksPage;
 use self::edge::EdgePage;
 use self::edge_address::EdgeAddress;
 use self::error_page::PageError;
@@ -60,6 +62,7 @@ pub(super) fn router() -> Router<WebState> {
         .route("/edge", get(edge))
         .route("/exchanges", get(list))
         .route("/exchanges/{trace_id}/{span_id}", get(exchange))
+        .route("/clocks", get(clocks))
         .route("/health", get(health))
         .route("/assets/{name}", get(assets::asset))
         .fallback(no_such_page)
@@ -115,6 +118,13 @@ async fn edge(State(state): State<WebState>, query: Parameters) -> Result<Respon
     let page = tokio::task::spawn_blocking(move || EdgePage::of(&address, &window.since, &seen));
     let page = page.await.map_err(|_| QueryError::ShuttingDown)?;
     html(StatusCode::OK, &page)
+}
+
+async fn clocks(State(state): State<WebState>) -> Result<Response, PageError> {
+    let clocks = state.clocks.clone();
+    let reports = tokio::task::spawn_blocking(move || clocks.reports()).await;
+    let reports = reports.map_err(|_| QueryError::ShuttingDown)?;
+    html(StatusCode::OK, &ClocksPage::of(reports))
 }
 
 async fn health(State(state): State<WebState>) -> Result<Response, PageError> {

@@ -78,6 +78,9 @@ async fn the_overview_of_a_time_without_exchanges_says_so() {
 #[tokio::test]
 async fn an_empty_store_says_how_to_begin_with_the_addresses_that_are_bound() {
     let site = Site::with(vec![]).await;
+    let (_, clocks) = site.page("/clocks").await;
+    assert_well_formed(&clocks);
+    assert!(text_of(&clocks).contains("No clock is known yet"));
     for address in ["/", "/exchanges"] {
         let (_, html) = site.page(address).await;
         assert_well_formed(&html);
@@ -119,6 +122,15 @@ async fn the_page_of_an_edge_names_the_rhythm_of_its_client() {
     let (_, html) = site.page(&edge("shop-client")).await;
     assert!(text_of(&html).contains("No lag above 0.020 s"));
     assert!(values(&html, "data-period").is_empty());
+
+    let list = values(&html, "href");
+    let list = list
+        .iter()
+        .find(|href| href.starts_with("/exchanges?"))
+        .unwrap();
+    let (status, html) = site.page(list).await;
+    assert_eq!(status, StatusCode::OK, "{list}");
+    assert!(text_of(&html).contains("7 on this page"));
 }
 
 #[tokio::test]
