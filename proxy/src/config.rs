@@ -200,7 +200,8 @@ fn otlp_fault(url: &Url) -> Option<ConfigError> {
     })
 }
 
-fn without_secrets(url: &Url) -> String {
+/// A URL as it may be shown: without user name, password and query.
+pub(crate) fn without_secrets(url: &Url) -> String {
     let mut shown = url.clone();
     // Both fail only for URLs that cannot hold such parts.
     let (Ok(()) | Err(())) = shown.set_username("");

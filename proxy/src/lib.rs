@@ -28,7 +28,8 @@
 //! between chunks may move, and chunk extensions are dropped; a response that
 //! lasts until the server closes reaches an HTTP/1.1 client in chunks; trailers
 //! are passed on if the head announces them with `Trailer` and, in a response,
-//! if the client sent `TE: trailers`.
+//! if the client sent `TE: trailers`. `Upgrade` is taken out, so that a
+//! connection stays HTTP/1.
 #![forbid(unsafe_code)]
 
 pub mod config;

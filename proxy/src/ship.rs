@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
-use crate::config::Config;
+use crate::config::{Config, without_secrets};
 use crate::metrics::{Dropped, Metrics};
 use crate::proxy::StartError;
 
@@ -54,7 +54,7 @@ impl Exporter {
             .with_timeout(EXPORT_TIMEOUT)
             .build()
             .map_err(|source| StartError::Export {
-                endpoint: endpoint.to_string(),
+                endpoint: without_secrets(endpoint),
                 source,
             })?;
         exporter.set_resource(&resource());
