@@ -45,7 +45,7 @@
   const base = (figure, scales, axes, series, draw) => ({
     width: Math.max(320, figure.querySelector(".plot").clientWidth),
     height: HEIGHT,
-    padding: [12, 12, 0, 0],
+    padding: [12, 24, 0, 0],
     cursor: { show: false },
     legend: { show: false },
     scales,

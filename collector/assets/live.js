@@ -16,6 +16,9 @@
 
   const regions = (page) => [...page.querySelectorAll("[data-live]")];
 
+  // Each region as it was sent, before anything was drawn in it.
+  const sent = new Map(regions(document).map((region) => [region.id, region.innerHTML]));
+
   // Where the focus is, in words that hold for the next version of a region.
   const place = (region) => {
     const active = document.activeElement;
@@ -26,7 +29,9 @@
   };
 
   const replace = (region, next) => {
-    if (region.innerHTML === next.innerHTML) return false;
+    const text = next.innerHTML;
+    if (sent.get(region.id) === text) return false;
+    sent.set(region.id, text);
     const focused = place(region);
     const scrolled = region.querySelector(".scroll")?.scrollLeft ?? 0;
     const open = [...region.querySelectorAll("details")].map((details) => details.open);
@@ -87,18 +92,21 @@
     return events;
   };
 
-  let events = listen();
+  // A hidden tab holds no connection: browsers allow few to one host, and the shown ones need them.
+  let events = null;
+  const follow = () => {
+    events?.close();
+    events = running && !document.hidden ? listen() : null;
+    if (events) soon();
+  };
+
   button.hidden = false;
   button.addEventListener("click", () => {
     running = !running;
     button.setAttribute("aria-pressed", String(!running));
-    if (running) {
-      events = listen();
-      soon();
-    } else {
-      events.close();
-    }
+    follow();
   });
+  document.addEventListener("visibilitychange", follow);
   setInterval(load, EVERY_MS);
-  document.addEventListener("visibilitychange", soon);
+  follow();
 })();

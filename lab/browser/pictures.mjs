@@ -20,7 +20,7 @@ const PICTURES = [
   { name: "overview", path: "/?since=15m", height: 900, dark: true },
   { name: "exchanges", path: "/exchanges?flagged=true", height: 760 },
   { name: "exchange", path: await incident(), height: 900, dark: true },
-  { name: "edge", path: EDGE, height: 700, dark: true },
+  { name: "edge", path: EDGE, height: 760, dark: true },
   { name: "clocks", path: "/clocks", height: 640 },
   { name: "health", path: "/health", height: 900 },
 ];

@@ -49,8 +49,10 @@ struct BoundsView {
 }
 
 impl ClocksPage {
-    /// The page on peers, those heard of last first.
-    pub(super) fn of(reports: Vec<PeerReport>) -> Self {
+    /// The page on peers, which come with those heard of last first; those that are bounded are
+    /// shown before the others.
+    pub(super) fn of(mut reports: Vec<PeerReport>) -> Self {
+        reports.sort_by_key(|report| report.ahead_ns.is_none());
         let left_out = reports.len().saturating_sub(MOST_PEERS);
         let shown = reports.into_iter().take(MOST_PEERS);
         let shown: Vec<PeerReport> = shown.collect();
