@@ -32,8 +32,13 @@ present() {
     case "$1" in
         gcc) has cc ;;
         chromium) has chromium || has chromium-browser || has google-chrome ;;
+        nodejs) has node ;;
+        npm) has npm ;;
+        python3-venv) has python3 && python3 -c 'import ensurepip, venv' 2>/dev/null ;;
         libpcap-dev) has_header pcap/pcap.h || installed libpcap-dev ;;
-        curl | docker-compose | make | pkg-config | shellcheck) has "$1" ;;
+        nodejs) has node ;;
+        python3-venv) has python3 && python3 -c 'import ensurepip, venv' 2>/dev/null ;;
+        curl | docker-compose | make | npm | pkg-config | pngquant | shellcheck) has "$1" ;;
         prometheus) has prometheus && has promtool ;;
         prometheus-alertmanager) has prometheus-alertmanager && has amtool ;;
         *) installed "$1" ;;

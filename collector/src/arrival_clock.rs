@@ -22,6 +22,11 @@ impl ArrivalClock {
         }
     }
 
+    /// When the clock was made, by the system's time then.
+    pub(crate) const fn made_ns(&self) -> i64 {
+        self.made_ns
+    }
+
     /// The time now.
     pub(crate) fn now_ns(&self) -> i64 {
         let passed = i64::try_from(self.made.elapsed().as_nanos()).unwrap_or(i64::MAX);

@@ -1,13 +1,17 @@
 //! How far each peer's clock is from the proxy's, learnt from all its exchanges.
 
+mod shared;
+
 use std::collections::{BTreeSet, HashMap};
 
 use skewtap_core::audit::{KnownClocks, Observed};
-use skewtap_core::clock::ClockOffset;
+use skewtap_core::clock::{ClockOffset, Interval};
 use skewtap_core::clock_consensus::{Consensus, Constraint};
 use skewtap_core::exchange::{ExchangeRecord, Outcome};
 use skewtap_core::peer_offset::{client_constraint, server_constraint};
 use skewtap_core::reported_span::ReportedSpan;
+
+pub(crate) use self::shared::SharedClocks;
 
 /// Peers whose clocks are kept; beyond it the one not heard of for longest is forgotten.
 const MOST_PEERS: usize = 1_000;
@@ -28,6 +32,22 @@ pub(crate) struct PeerClocks {
     known: HashMap<Peer, PeerClock>,
     /// Every peer once, by when it was last heard of on the proxy's clock.
     by_age: BTreeSet<(i64, Peer)>,
+}
+
+/// What is known of one peer's clock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PeerReport {
+    /// Whether it is the client's side of a process.
+    pub(crate) is_client: bool,
+    /// `service.name`.
+    pub(crate) service: String,
+    /// What tells it from others of the same name.
+    pub(crate) instance: String,
+    /// When it was last heard of, in nanoseconds since the Unix epoch on the proxy's clock.
+    pub(crate) heard_ns: i64,
+    /// How far its clock was ahead of the proxy's then, in nanoseconds; `None` where too few
+    /// exchanges agree.
+    pub(crate) ahead_ns: Option<Interval>,
 }
 
 #[derive(Debug)]
@@ -72,6 +92,17 @@ impl PeerClocks {
                 .map(ClockOffset::within),
             server: bounds(observed.servers.last().and_then(Peer::server)).map(ClockOffset::within),
         }
+    }
+
+    fn report(&self, peer: Peer) -> Option<PeerReport> {
+        let known = self.known.get(&peer)?;
+        Some(PeerReport {
+            is_client: peer.is_client,
+            service: peer.service,
+            instance: peer.instance,
+            heard_ns: known.heard_ns,
+            ahead_ns: known.consensus.bounds_at(known.heard_ns),
+        })
     }
 
     fn add(&mut self, peer: Option<Peer>, constraint: Option<Constraint>, span: &ReportedSpan) {

@@ -1,7 +1,11 @@
 //! The store: one SQLite database in a directory that one collector at a time may use.
 
+mod counts;
+mod edge;
+mod gap_bin;
 pub(crate) mod health;
 pub(crate) mod migrations;
+pub(crate) mod packed;
 pub(crate) mod query;
 pub(crate) mod retention;
 pub(crate) mod verdict_row;
@@ -69,6 +73,14 @@ pub enum OpenError {
         /// What SQLite said.
         source: rusqlite::Error,
     },
+    /// A verdict of an earlier version cannot be packed.
+    #[error("cannot bring the store {} to this version: {source}", path.display())]
+    Pack {
+        /// The database.
+        path: PathBuf,
+        /// What went wrong.
+        source: io::Error,
+    },
     /// SQLite cannot use it for another reason.
     #[error(
         "cannot open the store {}: {source}; make sure that the disk has room and that this \
@@ -134,7 +146,24 @@ fn connect(path: &Path) -> Result<Connection, MigrationError> {
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "journal_size_limit", 64 * 1024 * 1024)?;
     migrations::migrate(&mut connection)?;
+    look_into(&connection)?;
     Ok(connection)
+}
+
+/// Reads the beginning of each table, so that gross damage is found before anything is promised.
+/// A full check would read all of a store of gigabytes.
+fn look_into(connection: &Connection) -> Result<(), rusqlite::Error> {
+    for table in [
+        "observation_log",
+        "verdict",
+        "verdict_document",
+        "gap_count",
+    ] {
+        let mut statement = connection.prepare(&format!("SELECT * FROM {table} LIMIT 1"))?;
+        let mut rows = statement.query([])?;
+        rows.next()?;
+    }
+    Ok(())
 }
 
 fn open_error(path: &Path, error: MigrationError) -> OpenError {
@@ -147,8 +176,9 @@ fn open_error(path: &Path, error: MigrationError) -> OpenError {
             }
             _ => OpenError::Database { path, source },
         },
+        MigrationError::Pack(source) => OpenError::Pack { path, source },
     }
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

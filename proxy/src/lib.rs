@@ -8,7 +8,7 @@
 //! - `worker`, `downstream`, `service_stack`, `upstream`: the path of a request;
 //! - `tunnel`: what follows when a connection leaves HTTP;
 //! - `transport`, `stamped_io`, `journal`: the stamps, taken below HTTP on both legs;
-//! - `finisher`, `ship`: from stamps to a record, and on its way.
+//! - `records_thread`, `finisher`, `ship`: from stamps to a record, and on its way.
 //!
 //! What must hold, in this order:
 //!
@@ -29,7 +29,8 @@
 //! between chunks may move, and chunk extensions are dropped; a response that
 //! lasts until the server closes reaches an HTTP/1.1 client in chunks; trailers
 //! are passed on if the head announces them with `Trailer` and, in a response,
-//! if the client sent `TE: trailers`.
+//! if the client sent `TE: trailers`. An offer to switch to `h2c` is
+//! taken out, so that a connection stays HTTP/1.
 #![forbid(unsafe_code)]
 
 pub mod authority;
@@ -53,6 +54,7 @@ mod moment;
 mod note;
 mod pending;
 mod record;
+mod records_thread;
 mod relayed_body;
 mod reply_on_error;
 mod service_stack;

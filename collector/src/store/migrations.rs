@@ -1,9 +1,16 @@
 //! Bringing a database to the schema this version writes.
 
-use rusqlite::Connection;
+mod second_schema;
+
+use std::io;
+
+use rusqlite::{Connection, Transaction};
+
+/// A change from one schema to the next.
+type Step = fn(&Transaction<'_>) -> Result<(), MigrationError>;
 
 /// One step for each schema, the first from an empty database. `user_version` counts the steps done.
-const STEPS: &[&str] = &[include_str!("schema.sql")];
+const STEPS: &[Step] = &[first_schema, second_schema::migrate];
 
 /// Why a database could not be brought to the current schema.
 #[derive(Debug, thiserror::Error)]
@@ -19,6 +26,9 @@ pub(crate) enum MigrationError {
     /// The database refused a step.
     #[error(transparent)]
     Database(#[from] rusqlite::Error),
+    /// What is stored cannot be packed.
+    #[error("a verdict cannot be packed: {0}")]
+    Pack(#[from] io::Error),
 }
 
 /// Runs the steps that `connection`'s database has not had yet, all or none.
@@ -35,10 +45,22 @@ pub(super) fn migrate(connection: &mut Connection) -> Result<(), MigrationError>
         found,
         known: STEPS.len(),
     })?;
+    if found > 0 && !missing.is_empty() {
+        tracing::info!(
+            from = found,
+            to = STEPS.len(),
+            "bringing the store to a new schema; this can take minutes"
+        );
+    }
     for (step, number) in missing.iter().zip(found + 1..) {
-        transaction.execute_batch(step)?;
+        step(&transaction)?;
         transaction.pragma_update(None, "user_version", number)?;
     }
     transaction.commit()?;
+    Ok(())
+}
+
+fn first_schema(transaction: &Transaction<'_>) -> Result<(), MigrationError> {
+    transaction.execute_batch(include_str!("schema_1.sql"))?;
     Ok(())
 }

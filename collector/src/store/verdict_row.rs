@@ -1,9 +1,18 @@
-//! Writing a verdict as one row.
+//! Writing a verdict.
 
-use rusqlite::{OptionalExtension, Transaction};
+use std::io;
+
+use rusqlite::{OptionalExtension, Transaction, params};
+use skewtap_core::audit::Observed;
 use skewtap_core::ids::{SpanId, TraceId};
+use skewtap_core::ledger::Segment;
 use skewtap_core::verdict::Verdict;
 use skewtap_core::verdict_json::VerdictJson;
+
+use super::counts::{CountChanges, Counted};
+use super::edge::{EdgeNames, EdgeNumbers};
+use super::packed::Packer;
+use crate::otlp_encode;
 
 /// A verdict ready to be written.
 #[derive(Clone, Debug)]
@@ -13,45 +22,79 @@ pub(crate) struct VerdictRow {
     evidence: i64,
     started_ns: i64,
     flagged: bool,
-    client_service: Option<String>,
-    server_service: Option<String>,
-    route: Option<String>,
+    edge: EdgeNames,
     causes: String,
+    client_ns: Option<i64>,
+    server_ns: Option<i64>,
+    wire_ns: Option<i64>,
     gap_ns: Option<i64>,
+    lag_ns: Option<i64>,
     unexplained_ns: Option<i64>,
-    document: String,
+    document: Vec<u8>,
+    observations: Vec<u8>,
+}
+
+/// Why a verdict cannot be made ready.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum RowError {
+    /// It is no JSON.
+    #[error("it cannot be written as JSON: {0}")]
+    Json(#[from] serde_json::Error),
+    /// It cannot be packed.
+    #[error("it cannot be packed: {0}")]
+    Pack(#[from] io::Error),
 }
 
 impl VerdictRow {
-    /// Takes what filters need out of `verdict` and writes the rest as JSON.
+    /// Takes what filters and plots need out of `verdict`, and packs the rest with what it
+    /// was judged from.
     ///
     /// `evidence` is how many observations and stamps it rests on; `else_started_ns` is when the
     /// exchange began where the verdict itself cannot tell.
     ///
     /// # Errors
-    /// When the verdict cannot be written as JSON.
+    /// When the verdict cannot be written as JSON, or there is no memory to pack it.
     pub(crate) fn new(
         verdict: &Verdict,
+        observed: &Observed,
         evidence: i64,
         else_started_ns: i64,
-    ) -> Result<Self, serde_json::Error> {
+        packer: &mut Packer,
+    ) -> Result<Self, RowError> {
+        let name = |name: &Option<String>| name.clone().unwrap_or_default();
+        let client_span = verdict.client.filter(|_| verdict.client_from_span);
+        let ledger = verdict.ledger.as_ref();
         Ok(Self {
             trace_id: verdict.trace_id,
             client_span_id: verdict.client_span_id,
             evidence,
             started_ns: verdict.started_ns.unwrap_or(else_started_ns),
             flagged: verdict.flagged,
-            client_service: verdict.client_service.clone(),
-            server_service: verdict.server_service.clone(),
-            route: verdict.route.clone(),
+            edge: EdgeNames {
+                client_service: name(&verdict.client_service),
+                server_service: name(&verdict.server_service),
+                route: name(&verdict.route),
+            },
             causes: causes(verdict),
+            client_ns: client_span.map(|span| span.lo()),
+            server_ns: verdict.server_ns,
+            wire_ns: verdict.wire.map(|wire| wire.middle()),
             gap_ns: verdict.gap_ns(),
-            unexplained_ns: verdict
-                .ledger
-                .as_ref()
-                .map(|ledger| ledger.unexplained_ns()),
-            document: serde_json::to_string(&VerdictJson::from(verdict))?,
+            lag_ns: lag_ns(verdict),
+            unexplained_ns: ledger.map(|ledger| ledger.unexplained_ns()),
+            document: packer.pack(&serde_json::to_vec(&VerdictJson::from(verdict))?)?,
+            observations: packer.pack(&otlp_encode::encode(observed))?,
         })
+    }
+
+    fn counted(&self, edge: i64) -> Counted {
+        Counted {
+            started_ns: self.started_ns,
+            edge,
+            gap_ns: self.gap_ns,
+            flagged: self.flagged,
+            causes: self.causes.clone(),
+        }
     }
 }
 
@@ -74,47 +117,139 @@ pub(super) fn write(
     transaction: &Transaction<'_>,
     row: &VerdictRow,
     stored_ns: i64,
+    edges: &mut EdgeNumbers,
+    counts: &mut CountChanges,
 ) -> Result<Written, rusqlite::Error> {
-    let revision: Option<i64> = transaction
-        .prepare_cached(UPSERT)?
-        .query_row(
-            rusqlite::params![
-                row.trace_id.bytes(),
-                row.client_span_id.bytes(),
-                row.evidence,
-                stored_ns,
-                row.started_ns,
-                row.flagged,
-                row.client_service,
-                row.server_service,
-                row.route,
-                row.causes,
-                row.gap_ns,
-                row.unexplained_ns,
-                row.document,
-            ],
-            |row| row.get(0),
-        )
-        .optional()?;
-    Ok(match revision {
-        None => Written::Kept,
-        Some(1) => Written::New,
-        Some(_) => Written::Revised,
-    })
+    let edge = edges.number(transaction, &row.edge)?;
+    let Some((id, evidence, old)) = stored(transaction, row)? else {
+        let id = insert(transaction, row, edge, stored_ns)?;
+        transaction
+            .prepare_cached(
+                "INSERT INTO verdict_document (id, verdict, observations) VALUES (?1, ?2, ?3)",
+            )?
+            .execute((id, &row.document, &row.observations))?;
+        counts.add(&row.counted(edge));
+        return Ok(Written::New);
+    };
+    if row.evidence <= evidence {
+        return Ok(Written::Kept);
+    }
+    update(transaction, row, id, edge, stored_ns)?;
+    transaction
+        .prepare_cached(
+            "UPDATE verdict_document SET verdict = ?2, observations = ?3 WHERE id = ?1",
+        )?
+        .execute((id, &row.document, &row.observations))?;
+    counts.take_back(&old);
+    counts.add(&row.counted(edge));
+    Ok(Written::Revised)
 }
 
-const UPSERT: &str = "
-    INSERT INTO verdict (trace_id, client_span_id, revision, evidence, stored_ns, started_ns,
-        flagged, client_service, server_service, route, causes, gap_ns, unexplained_ns, document)
-    VALUES (?1, ?2, 1, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)
-    ON CONFLICT (trace_id, client_span_id) DO UPDATE SET
-        revision = revision + 1, evidence = excluded.evidence, stored_ns = excluded.stored_ns,
-        started_ns = excluded.started_ns, flagged = excluded.flagged,
-        client_service = excluded.client_service, server_service = excluded.server_service,
-        route = excluded.route, causes = excluded.causes, gap_ns = excluded.gap_ns,
-        unexplained_ns = excluded.unexplained_ns, document = excluded.document
-    WHERE excluded.evidence > verdict.evidence
-    RETURNING revision";
+/// The number and the evidence of the verdict that is there already, and what was counted of it.
+fn stored(
+    transaction: &Transaction<'_>,
+    row: &VerdictRow,
+) -> Result<Option<(i64, i64, Counted)>, rusqlite::Error> {
+    transaction
+        .prepare_cached(
+            "SELECT id, evidence, started_ns, edge, gap_ns, flagged, causes FROM verdict
+             WHERE trace_id = ?1 AND client_span_id = ?2",
+        )?
+        .query_row(
+            (row.trace_id.bytes(), row.client_span_id.bytes()),
+            |found| {
+                let counted = Counted {
+                    started_ns: found.get("started_ns")?,
+                    edge: found.get("edge")?,
+                    gap_ns: found.get("gap_ns")?,
+                    flagged: found.get("flagged")?,
+                    causes: found.get("causes")?,
+                };
+                Ok((found.get("id")?, found.get("evidence")?, counted))
+            },
+        )
+        .optional()
+}
+
+fn insert(
+    transaction: &Transaction<'_>,
+    row: &VerdictRow,
+    edge: i64,
+    stored_ns: i64,
+) -> Result<i64, rusqlite::Error> {
+    transaction
+        .prepare_cached(
+            "INSERT INTO verdict (trace_id, client_span_id, revision, evidence, stored_ns,
+                 started_ns, flagged, edge, causes, client_ns, server_ns, wire_ns, gap_ns,
+                 lag_ns, unexplained_ns)
+             VALUES (?1, ?2, 1, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
+        )?
+        .insert(params![
+            row.trace_id.bytes(),
+            row.client_span_id.bytes(),
+            row.evidence,
+            stored_ns,
+            row.started_ns,
+            row.flagged,
+            edge,
+            row.causes,
+            row.client_ns,
+            row.server_ns,
+            row.wire_ns,
+            row.gap_ns,
+            row.lag_ns,
+            row.unexplained_ns,
+        ])
+}
+
+fn update(
+    transaction: &Transaction<'_>,
+    row: &VerdictRow,
+    id: i64,
+    edge: i64,
+    stored_ns: i64,
+) -> Result<(), rusqlite::Error> {
+    transaction
+        .prepare_cached(
+            "UPDATE verdict SET revision = revision + 1, evidence = ?2, stored_ns = ?3,
+                 started_ns = ?4, flagged = ?5, edge = ?6, causes = ?7, client_ns = ?8,
+                 server_ns = ?9, wire_ns = ?10, gap_ns = ?11, lag_ns = ?12, unexplained_ns = ?13
+             WHERE id = ?1",
+        )?
+        .execute(params![
+            id,
+            row.evidence,
+            stored_ns,
+            row.started_ns,
+            row.flagged,
+            edge,
+            row.causes,
+            row.client_ns,
+            row.server_ns,
+            row.wire_ns,
+            row.gap_ns,
+            row.lag_ns,
+            row.unexplained_ns,
+        ])?;
+    Ok(())
+}
+
+/// What the client surely took after the response had been passed on to it; `None` where no
+/// row of the ledger tells.
+fn lag_ns(verdict: &Verdict) -> Option<i64> {
+    let rows = verdict.ledger.as_ref()?.rows.iter();
+    rows.filter(|row| is_lag(row.segment))
+        .map(|row| row.counted_ns)
+        .reduce(i64::saturating_add)
+}
+
+/// Whether time in this part passes in the client after the response was there.
+pub(super) const fn is_lag(segment: Segment) -> bool {
+    matches!(
+        segment,
+        Segment::ClientUnread | Segment::ClientAfterRead | Segment::ClientAfterArrival
+    )
+}
 
 /// Each name once, in alphabetical order, with a comma on either side.
 fn causes(verdict: &Verdict) -> String {

@@ -10,9 +10,13 @@ use rusqlite::{Connection, Transaction};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
 use super::Store;
+use super::counts::CountChanges;
+use super::edge::EdgeNumbers;
 use super::health::StoreHealth;
 use super::retention::{self, Retention};
 use super::verdict_row::{self, VerdictRow, Written};
+use crate::handover::{DecodedBatch, Handover};
+use crate::observation::Observation;
 use crate::observation_log::{self, LogEnd};
 
 /// Requests that may wait; each is a batch or the results of many.
@@ -97,8 +101,10 @@ pub(crate) fn prepare(
         lock: store.lock,
         queue,
         log_end: Arc::new(LogEnd::new(last_batch)),
+        handover: Arc::new(Handover::new(last_batch)),
         log_bytes: Arc::clone(&log_bytes),
         health: StoreHealth::default(),
+        edges: EdgeNumbers::default(),
         retention: limits.retention,
         last_retention_ns: i64::MIN,
     };
@@ -112,11 +118,17 @@ pub(crate) fn prepare(
 }
 
 impl StoreWriter {
-    /// Writes a batch to the log. When this returns `Ok` the disk has it.
+    /// Writes a batch to the log. When this returns `Ok` the disk has it, and `observations`,
+    /// which are what `body` says, are on their way to the pipeline.
     ///
     /// # Errors
     /// [`AppendError`]; the batch is then not in the log.
-    pub(crate) async fn append(&self, received_ns: i64, body: Bytes) -> Result<(), AppendError> {
+    pub(crate) async fn append(
+        &self,
+        received_ns: i64,
+        body: Bytes,
+        observations: Vec<Observation>,
+    ) -> Result<(), AppendError> {
         if self.log_bytes() >= self.most_log_bytes {
             return Err(AppendError::LogFull);
         }
@@ -128,6 +140,7 @@ impl StoreWriter {
         let batch = Request::Append(Append {
             received_ns,
             body,
+            observations,
             committed,
             _room: room,
         });
@@ -175,6 +188,7 @@ enum Request {
 struct Append {
     received_ns: i64,
     body: Bytes,
+    observations: Vec<Observation>,
     committed: oneshot::Sender<Result<(), WriteError>>,
     /// Given back when the batch has left the queue.
     _room: OwnedSemaphorePermit,
@@ -187,8 +201,10 @@ pub(crate) struct Worker {
     lock: File,
     queue: mpsc::Receiver<Request>,
     log_end: Arc<LogEnd>,
+    handover: Arc<Handover>,
     log_bytes: Arc<AtomicU64>,
     health: StoreHealth,
+    edges: EdgeNumbers,
     retention: Retention,
     last_retention_ns: i64,
 }
@@ -196,9 +212,11 @@ pub(crate) struct Worker {
 /// What a transaction changed, to be made known once it is committed.
 #[derive(Default)]
 struct Changes {
-    last_batch: Option<i64>,
+    /// The numbers of the batches added.
+    batches: Vec<i64>,
     added_bytes: u64,
     freed_bytes: u64,
+    counts: CountChanges,
     written: Vec<Vec<Written>>,
 }
 
@@ -206,6 +224,11 @@ impl Worker {
     /// Where the log ends.
     pub(crate) fn log_end(&self) -> Arc<LogEnd> {
         Arc::clone(&self.log_end)
+    }
+
+    /// The short way to the pipeline.
+    pub(crate) fn handover(&self) -> Arc<Handover> {
+        Arc::clone(&self.handover)
     }
 
     /// Whether the store can be written.
@@ -228,8 +251,12 @@ impl Worker {
             self.health
                 .note(outcome.as_ref().err().map(ToString::to_string));
             match outcome {
-                Ok(changes) => self.announce(changes, requests.drain(..)),
-                Err(error) => refuse(&WriteError::Database(Arc::new(error)), requests.drain(..)),
+                Ok(changes) => self.announce(changes, &mut requests),
+                Err(error) => {
+                    // Numbers may have been given out that were never written.
+                    self.edges.forget();
+                    refuse(&WriteError::Database(Arc::new(error)), requests.drain(..));
+                }
             }
         }
         if let Err((_, error)) = self.connection.close() {
@@ -248,35 +275,47 @@ impl Worker {
                         received_ns, body, ..
                     } = append;
                     let number = observation_log::append(&transaction, *received_ns, body)?;
-                    changes.last_batch = Some(number);
+                    changes.batches.push(number);
                     changes.added_bytes += u64::try_from(body.len()).unwrap_or(u64::MAX);
                 }
                 Request::Close => {}
                 Request::Results(results, _) => {
-                    write_results(&transaction, results, &mut changes)?;
+                    write_results(&transaction, results, &mut self.edges, &mut changes)?;
                     if results.now_ns.saturating_sub(self.last_retention_ns) > RETENTION_EVERY_NS {
                         let log_bytes = self.log_bytes.load(Ordering::Relaxed);
-                        retention::apply(&transaction, self.retention, results.now_ns, log_bytes)?;
+                        let (now_ns, counts) = (results.now_ns, &mut changes.counts);
+                        let let_go = retention::apply(
+                            &transaction,
+                            self.retention,
+                            now_ns,
+                            log_bytes,
+                            counts,
+                        )?;
+                        if let_go.edges > 0 {
+                            self.edges.forget();
+                        }
                         self.last_retention_ns = results.now_ns;
                     }
                 }
             }
         }
+        std::mem::take(&mut changes.counts).write(&transaction)?;
         transaction.commit()?;
         Ok(changes)
     }
 
     /// Tells everyone who waited that it is done.
-    fn announce(&self, changes: Changes, requests: impl Iterator<Item = Request>) {
+    fn announce(&self, changes: Changes, requests: &mut Vec<Request>) {
         self.log_bytes
             .fetch_add(changes.added_bytes, Ordering::Relaxed);
         self.log_bytes
             .fetch_sub(changes.freed_bytes, Ordering::Relaxed);
-        if let Some(last_batch) = changes.last_batch {
-            self.log_end.advance(last_batch);
+        self.hand_over(&changes.batches, requests);
+        if let Some(last_batch) = changes.batches.last() {
+            self.log_end.advance(*last_batch);
         }
         let mut written = changes.written.into_iter();
-        for request in requests {
+        for request in requests.drain(..) {
             // A sender that went away in the meantime has no use for the answer.
             match request {
                 Request::Close => {}
@@ -287,17 +326,33 @@ impl Worker {
             }
         }
     }
+
+    fn hand_over(&self, numbers: &[i64], requests: &mut [Request]) {
+        let appends = requests.iter_mut().filter_map(|request| match request {
+            Request::Append(append) => Some(append),
+            _ => None,
+        });
+        for (append, number) in appends.zip(numbers) {
+            self.handover.put(DecodedBatch {
+                number: *number,
+                received_ns: append.received_ns,
+                bytes: append.body.len(),
+                observations: std::mem::take(&mut append.observations),
+            });
+        }
+    }
 }
 
 fn write_results(
     transaction: &Transaction<'_>,
     results: &Results,
+    edges: &mut EdgeNumbers,
     changes: &mut Changes,
 ) -> Result<(), rusqlite::Error> {
-    let written: Result<Vec<Written>, _> = results
-        .rows
-        .iter()
-        .map(|row| verdict_row::write(transaction, row, results.now_ns))
+    let rows = results.rows.iter();
+    let counts = &mut changes.counts;
+    let written: Result<Vec<Written>, _> = rows
+        .map(|row| verdict_row::write(transaction, row, results.now_ns, edges, counts))
         .collect();
     changes.written.push(written?);
     changes.freed_bytes += observation_log::trim(transaction, results.log_needed_from)?;

@@ -4,92 +4,43 @@ use axum::Json;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, State};
 use axum::response::{IntoResponse, Response};
-use http::StatusCode;
 use serde::Serialize;
 use serde_json::value::RawValue;
-use skewtap_core::ids::{IdError, SpanId, TraceId};
+use skewtap_core::ids::{SpanId, TraceId};
+use skewtap_core::verdict_json::VerdictJson;
+use utoipa::ToSchema;
 
 use super::WebState;
-use super::time_filter::{self, NoTime};
-use crate::store::query::{Filter, MOST_PER_PAGE, NoCursor, QueryError, StoredVerdict};
+use super::api_error::ApiError;
+use super::parameters::{
+    CAUSE, CLIENT_SERVICE, CURSOR, FLAGGED, Given, LIMIT, MIN_GAP, Parameter, ROUTE,
+    SERVER_SERVICE, SERVICE, SINCE, UNTIL,
+};
+use crate::store::query::{EdgeFilter, Filter, StoredVerdict};
+
+/// The parameters of the list.
+pub(super) const LIST: [&Parameter; 11] = [
+    &FLAGGED,
+    &SINCE,
+    &UNTIL,
+    &SERVICE,
+    &CLIENT_SERVICE,
+    &SERVER_SERVICE,
+    &ROUTE,
+    &CAUSE,
+    &MIN_GAP,
+    &LIMIT,
+    &CURSOR,
+];
 
 /// Verdicts, newest first.
-#[derive(Debug, Serialize)]
-struct List {
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct ExchangeList {
+    /// The verdicts.
+    #[schema(value_type = Vec<VerdictJson>)]
     exchanges: Vec<Box<RawValue>>,
+    /// The cursor of the next page; null on the last one.
     next_cursor: Option<String>,
-}
-
-/// Why a request gets no verdicts.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum ApiError {
-    #[error(
-        "unknown parameter {0:?}; known are flagged, since, until, service, cause, limit and cursor"
-    )]
-    UnknownParameter(String),
-    #[error("parameter {0} is given twice")]
-    Twice(&'static str),
-    #[error("the query cannot be read: {0}")]
-    Query(String),
-    #[error("flagged is {0:?}; it can be true or false")]
-    Flagged(String),
-    #[error("limit is {0:?}; it can be 1 to {MOST_PER_PAGE}")]
-    Limit(String),
-    #[error("{name}: {source}")]
-    Time { name: &'static str, source: NoTime },
-    #[error("cursor: {0}")]
-    Cursor(#[from] NoCursor),
-    #[error("{name} {text:?}: {source}; it has {digits} hex digits")]
-    Id {
-        name: &'static str,
-        text: String,
-        digits: usize,
-        source: IdError,
-    },
-    #[error("no verdict on span {span_id} of trace {trace_id}")]
-    NoVerdict { trace_id: TraceId, span_id: SpanId },
-    #[error("no such path; see /api/v1/exchanges")]
-    NoPath,
-    #[error("a stored verdict is no JSON: {0}")]
-    Stored(#[from] serde_json::Error),
-    #[error(transparent)]
-    Store(#[from] QueryError),
-}
-
-impl ApiError {
-    /// The status that says whose fault it is.
-    pub(super) const fn status(&self) -> StatusCode {
-        match self {
-            Self::UnknownParameter(_)
-            | Self::Twice(_)
-            | Self::Query(_)
-            | Self::Flagged(_)
-            | Self::Limit(_)
-            | Self::Time { .. }
-            | Self::Cursor(_)
-            | Self::Id { .. } => StatusCode::BAD_REQUEST,
-            Self::NoVerdict { .. } | Self::NoPath => StatusCode::NOT_FOUND,
-            Self::Stored(_) => StatusCode::INTERNAL_SERVER_ERROR,
-            Self::Store(_) => StatusCode::SERVICE_UNAVAILABLE,
-        }
-    }
-}
-
-impl From<QueryRejection> for ApiError {
-    fn from(rejection: QueryRejection) -> Self {
-        Self::Query(rejection.body_text())
-    }
-}
-
-impl IntoResponse for ApiError {
-    fn into_response(self) -> Response {
-        let status = self.status();
-        if status.is_server_error() {
-            tracing::error!(error = %self, "a request for verdicts failed");
-        }
-        let body = Json(serde_json::json!({ "error": self.to_string() }));
-        (status, body).into_response()
-    }
 }
 
 /// `GET /api/v1/exchanges`
@@ -101,7 +52,7 @@ pub(super) async fn list(
     let filter = filter(&parameters, state.clock.now_ns())?;
     let page = state.queries.exchanges(filter).await?;
     let exchanges: Result<Vec<_>, _> = page.verdicts.into_iter().map(document).collect();
-    Ok(Json(List {
+    Ok(Json(ExchangeList {
         exchanges: exchanges?,
         next_cursor: page.next.map(|cursor| cursor.to_string()),
     })
@@ -144,7 +95,11 @@ pub(super) async fn no_such_path() -> ApiError {
     ApiError::NoPath
 }
 
-fn document(verdict: StoredVerdict) -> Result<Box<RawValue>, serde_json::Error> {
+/// The document of a verdict, to be passed on as it is.
+///
+/// # Errors
+/// When it is no JSON.
+pub(super) fn document(verdict: StoredVerdict) -> Result<Box<RawValue>, serde_json::Error> {
     RawValue::from_string(verdict.document)
 }
 
@@ -153,57 +108,27 @@ fn document(verdict: StoredVerdict) -> Result<Box<RawValue>, serde_json::Error> 
 /// # Errors
 /// [`ApiError`] for the first parameter that is unknown, given twice or not understood.
 pub(super) fn filter(parameters: &[(String, String)], now_ns: i64) -> Result<Filter, ApiError> {
-    let mut filter = Filter::default();
-    let mut seen = Vec::new();
-    let time = |name, text: &str| {
-        time_filter::parse(text, now_ns).map_err(|source| ApiError::Time { name, source })
-    };
-    for (name, value) in parameters {
-        let name = match name.as_str() {
-            "flagged" => {
-                let flagged = value
-                    .parse()
-                    .map_err(|_| ApiError::Flagged(value.clone()))?;
-                filter.flagged = Some(flagged);
-                "flagged"
-            }
-            "since" => {
-                filter.since_ns = Some(time("since", value)?);
-                "since"
-            }
-            "until" => {
-                filter.until_ns = Some(time("until", value)?);
-                "until"
-            }
-            "service" => {
-                filter.service = Some(value.clone());
-                "service"
-            }
-            "cause" => {
-                filter.cause = Some(value.clone());
-                "cause"
-            }
-            "limit" => {
-                filter.limit = limit(value)?;
-                "limit"
-            }
-            "cursor" => {
-                filter.after = Some(value.parse()?);
-                "cursor"
-            }
-            _ => return Err(ApiError::UnknownParameter(name.clone())),
-        };
-        if seen.contains(&name) {
-            return Err(ApiError::Twice(name));
-        }
-        seen.push(name);
-    }
-    Ok(filter)
+    let given = Given::read(parameters, &LIST)?;
+    let usual = Filter::default();
+    Ok(Filter {
+        flagged: given.flag(&FLAGGED)?,
+        since_ns: given.time(&SINCE, now_ns)?,
+        until_ns: given.time(&UNTIL, now_ns)?,
+        edges: edges(&given),
+        cause: given.text(&CAUSE).map(str::to_owned),
+        least_gap_ns: given.length_ns(&MIN_GAP)?,
+        after: given.text(&CURSOR).map(str::parse).transpose()?,
+        limit: given.count(&LIMIT)?.unwrap_or(usual.limit),
+    })
 }
 
-fn limit(text: &str) -> Result<usize, ApiError> {
-    text.parse()
-        .ok()
-        .filter(|limit| (1..=MOST_PER_PAGE).contains(limit))
-        .ok_or_else(|| ApiError::Limit(text.to_owned()))
+/// The edges that the parameters of an address mean.
+pub(super) fn edges(given: &Given<'_>) -> EdgeFilter {
+    let named = |parameter| given.text(parameter).map(str::to_owned);
+    EdgeFilter {
+        service: named(&SERVICE),
+        client_service: named(&CLIENT_SERVICE),
+        server_service: named(&SERVER_SERVICE),
+        route: named(&ROUTE),
+    }
 }

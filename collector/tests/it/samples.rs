@@ -8,9 +8,11 @@ use opentelemetry_proto::tonic::common::v1::{
 use opentelemetry_proto::tonic::resource::v1::Resource;
 use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans, Span};
 use skewtap_core::audit::Observed;
+use skewtap_core::clock::Stamp;
 use skewtap_core::exchange::ExchangeRecord;
 use skewtap_core::exchange_attributes::{self, AttributeValue, SCOPE};
 use skewtap_core::ids::{SpanId, TraceId};
+use skewtap_core::milestone::Milestones;
 use skewtap_core::reported_span::{ReportedSpan, SpanKind};
 use skewtap_simulator::scenario::{Meanwhile, Scenario};
 use skewtap_simulator::world::World;
@@ -28,6 +30,23 @@ pub(super) fn asleep(n: u64) -> Observed {
         ..Scenario::healthy(20_000_000)
     };
     numbered(scenario.observe(&World::PLAIN), n)
+}
+
+/// The same call, begun `later_ns` nanoseconds later.
+pub(super) fn later(mut observed: Observed, later_ns: i64) -> Observed {
+    for exchange in &mut observed.exchanges {
+        let mut moved = Milestones::default();
+        for (milestone, stamp) in exchange.milestones.iter() {
+            let (lo, hi) = (stamp.lo() + later_ns, stamp.hi() + later_ns);
+            moved.note(milestone, Stamp::between(lo, hi, stamp.source()));
+        }
+        exchange.milestones = moved;
+    }
+    for span in observed.client.iter_mut().chain(&mut observed.servers) {
+        span.start_ns += later_ns;
+        span.end_ns += later_ns;
+    }
+    observed
 }
 
 /// The trace that all of call number `n` is in.

@@ -2,6 +2,7 @@
 
 use crate::clock::{ClientClock, ClockOffset, Interval, ProxyClock, ServerClock};
 use crate::exchange::{Outcome, Sources};
+use crate::exchange_detail::ExchangeDetail;
 use crate::ids::{SpanId, TraceId};
 use crate::ledger::{Ledger, Segment};
 
@@ -52,6 +53,8 @@ pub struct Verdict {
     pub quality: Quality,
     /// What to draw: bars on the proxy's time axis.
     pub bars: Vec<Bar>,
+    /// The exchanges under this client span, in order.
+    pub exchanges_detail: Vec<ExchangeDetail>,
 }
 
 impl Verdict {
@@ -166,6 +169,9 @@ pub struct Bar {
     pub lane: Lane,
     /// What it is, such as `client_unread` or `span`.
     pub name: String,
+    /// Which exchange under the client span it belongs to, counted from 0; `None` for what
+    /// belongs to the span as a whole.
+    pub exchange: Option<usize>,
     /// When it began, relative to [`Verdict::started_ns`].
     pub start: Interval,
     /// When it ended, relative to [`Verdict::started_ns`].

@@ -3,6 +3,8 @@
 //! Times are in seconds, as numbers; what is unknown is null. Every field that
 //! is a measurement with bounds is an object with `lo_seconds` and `hi_seconds`.
 
+mod exchange_json;
+
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
@@ -12,8 +14,11 @@ use crate::exchange::SourceState;
 use crate::ledger::{Explanation, Row, Segment};
 use crate::verdict::{Bar, Finding, Verdict};
 
+pub use exchange_json::ExchangeJson;
+
 /// A verdict in the form of JSON.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct VerdictJson {
     /// The trace.
     pub trace_id: String,
@@ -68,10 +73,14 @@ pub struct VerdictJson {
     pub quality: QualityJson,
     /// What to draw.
     pub bars: Vec<BarJson>,
+    /// The exchanges with their instants, in order; none in documents older than this field.
+    #[serde(default)]
+    pub exchanges_detail: Vec<ExchangeJson>,
 }
 
 /// A length with bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Bounds {
     /// Lower bound.
     pub lo_seconds: f64,
@@ -81,9 +90,13 @@ pub struct Bounds {
 
 /// A row of the ledger.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct SegmentJson {
     /// Name of the segment.
     pub name: Cow<'static, str>,
+    /// Which exchange under the client span it belongs to, counted from 0; null for what belongs
+    /// to the span as a whole.
+    pub exchange: Option<usize>,
     /// What the ledger counts; the rows add up to `total_seconds`.
     pub seconds: f64,
     /// Lower bound.
@@ -96,6 +109,7 @@ pub struct SegmentJson {
 
 /// A named cause.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct FindingJson {
     /// Name of the cause.
     pub cause: Cow<'static, str>,
@@ -115,6 +129,7 @@ pub struct FindingJson {
 
 /// An observation or a contradiction in words.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct StatementJson {
     /// What kind it is.
     pub kind: Cow<'static, str>,
@@ -124,6 +139,7 @@ pub struct StatementJson {
 
 /// What a verdict rests on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct QualityJson {
     /// State of each source: `used`, `off`, or why it was not available.
     pub sources: Option<SourcesJson>,
@@ -139,6 +155,7 @@ pub struct QualityJson {
 
 /// State of each source of stamps.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct SourcesJson {
     /// Kernel receive stamps.
     pub kernel_stamps: String,
@@ -152,11 +169,15 @@ pub struct SourcesJson {
 
 /// A bar to draw, in seconds after the first request byte.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct BarJson {
     /// `client`, `wire` or `server`.
     pub lane: Cow<'static, str>,
     /// What it is.
     pub name: String,
+    /// Which exchange under the client span it belongs to, counted from 0; null for what belongs
+    /// to the span as a whole.
+    pub exchange: Option<usize>,
     /// Its earliest start.
     pub start_lo_seconds: f64,
     /// Its latest start.
@@ -207,8 +228,17 @@ impl From<&Verdict> for VerdictJson {
             flagged: verdict.flagged,
             quality: QualityJson::from(verdict),
             bars: verdict.bars.iter().map(BarJson::from).collect(),
+            exchanges_detail: exchanges_detail(verdict),
         }
     }
+}
+
+fn exchanges_detail(verdict: &Verdict) -> Vec<ExchangeJson> {
+    let started_ns = verdict.started_ns.unwrap_or_default();
+    let details = verdict.exchanges_detail.iter();
+    details
+        .map(|detail| ExchangeJson::new(detail, started_ns))
+        .collect()
 }
 
 impl From<Interval> for Bounds {
@@ -224,6 +254,7 @@ impl From<&Row> for SegmentJson {
     fn from(row: &Row) -> Self {
         Self {
             name: Segment::name(row.segment).into(),
+            exchange: row.exchange,
             seconds: seconds(row.counted_ns),
             lo_seconds: seconds(row.within.lo()),
             hi_seconds: seconds(row.within.hi()),
@@ -280,6 +311,7 @@ impl From<&Bar> for BarJson {
         Self {
             lane: bar.lane.name().into(),
             name: bar.name.clone(),
+            exchange: bar.exchange,
             start_lo_seconds: seconds(bar.start.lo()),
             start_hi_seconds: seconds(bar.start.hi()),
             end_lo_seconds: seconds(bar.end.lo()),

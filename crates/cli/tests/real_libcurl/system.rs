@@ -10,6 +10,9 @@ use serde_json::Value;
 
 use super::program::Running;
 
+/// What counts as a lag: more than a healthy call loses on a busy machine.
+pub(super) const LATE_SECONDS: f64 = 0.050;
+
 const ANY: &str = "127.0.0.1:0";
 
 /// What differs from one test to the next.
@@ -111,6 +114,13 @@ pub(super) struct Call {
     pub(super) span_id: String,
 }
 
+impl Call {
+    /// Whether the client itself measured a lag.
+    pub(super) fn lags(&self) -> bool {
+        self.lag_seconds > LATE_SECONDS
+    }
+}
+
 /// Waits for a sweep to end, and reads its calls.
 pub(super) fn calls_of(sweep: Child) -> Vec<Call> {
     let output = sweep.wait_with_output().unwrap();
@@ -137,7 +147,7 @@ pub(super) fn calls_of(sweep: Child) -> Vec<Call> {
 }
 
 /// A program of the lab.
-fn lab(name: &str) -> PathBuf {
+pub(super) fn lab(name: &str) -> PathBuf {
     // target/debug/skewtap and target/lab/bin/NAME
     let target = Path::new(env!("CARGO_BIN_EXE_skewtap"))
         .ancestors()
@@ -152,13 +162,14 @@ fn lab(name: &str) -> PathBuf {
     program
 }
 
-struct Server {
+/// The lab's server.
+pub(super) struct Server {
     child: Child,
-    address: SocketAddr,
+    pub(super) address: SocketAddr,
 }
 
 impl Server {
-    fn start(otlp: &str, options: &[&str]) -> Self {
+    pub(super) fn start(otlp: &str, options: &[&str]) -> Self {
         let mut child = Command::new(lab("delay-server"))
             .args(["--otlp", otlp])
             .args(options)

@@ -227,6 +227,7 @@ fn any_bar() -> impl Strategy<Value = BarJson> {
     (lane, name, proptest::array::uniform4(instant)).prop_map(|(lane, name, at)| BarJson {
         lane: lane.into(),
         name: name.to_owned(),
+        exchange: None,
         start_lo_seconds: at[0],
         start_hi_seconds: at[1],
         end_lo_seconds: at[2],

@@ -1,0 +1,148 @@
+//! How many exchanges began in each minute and hour, by edge, size of the gap, and cause.
+//! Kept beside the verdicts, in the same transaction, so that the two always agree.
+
+use std::collections::HashMap;
+
+use rusqlite::Transaction;
+
+use super::gap_bin;
+
+/// Lengths of the periods that are counted, in seconds. Each is a multiple of the one before.
+pub(super) const PERIODS_S: [i64; 2] = [MINUTE_S, HOUR_S];
+
+/// The shorter period.
+pub(super) const MINUTE_S: i64 = 60;
+
+/// The longer period.
+pub(super) const HOUR_S: i64 = 3_600;
+
+/// What of a verdict is counted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Counted {
+    /// When the exchange began, in nanoseconds since the Unix epoch.
+    pub(super) started_ns: i64,
+    /// The number of its edge.
+    pub(super) edge: i64,
+    /// Client minus server in nanoseconds.
+    pub(super) gap_ns: Option<i64>,
+    /// Whether it is flagged.
+    pub(super) flagged: bool,
+    /// Names of causes, a comma before, between and after.
+    pub(super) causes: String,
+}
+
+/// Changes that are not written yet.
+#[derive(Debug, Default)]
+pub(super) struct CountChanges {
+    /// Exchanges and flagged ones, by start of the minute, edge and size class.
+    gaps: HashMap<(i64, i64, i64), (i64, i64)>,
+    /// Exchanges, by start of the minute, edge and cause.
+    causes: HashMap<(i64, i64, String), i64>,
+}
+
+impl CountChanges {
+    /// Counts a verdict that is added.
+    pub(super) fn add(&mut self, counted: &Counted) {
+        self.change(counted, 1);
+    }
+
+    /// Takes back a verdict that is replaced or deleted.
+    pub(super) fn take_back(&mut self, counted: &Counted) {
+        self.change(counted, -1);
+    }
+
+    /// Writes all changes.
+    pub(super) fn write(self, transaction: &Transaction<'_>) -> Result<(), rusqlite::Error> {
+        for period_s in PERIODS_S {
+            let mut gaps: HashMap<(i64, i64, i64), (i64, i64)> = HashMap::new();
+            for ((minute, edge, bin), (exchanges, flagged)) in &self.gaps {
+                let sum = gaps.entry((start_of(*minute, period_s), *edge, *bin));
+                let sum = sum.or_default();
+                *sum = (sum.0 + exchanges, sum.1 + flagged);
+            }
+            write_gaps(transaction, period_s, &gaps)?;
+            let mut causes: HashMap<(i64, i64, &str), i64> = HashMap::new();
+            for ((minute, edge, cause), exchanges) in &self.causes {
+                let key = (start_of(*minute, period_s), *edge, cause.as_str());
+                *causes.entry(key).or_default() += exchanges;
+            }
+            write_causes(transaction, period_s, &causes)?;
+        }
+        Ok(())
+    }
+
+    fn change(&mut self, counted: &Counted, by: i64) {
+        let minute = start_of(counted.started_ns.div_euclid(1_000_000_000), MINUTE_S);
+        let key = (minute, counted.edge, gap_bin::of(counted.gap_ns));
+        let sum = self.gaps.entry(key).or_default();
+        sum.0 += by;
+        sum.1 += by * i64::from(counted.flagged);
+        for cause in names(&counted.causes) {
+            let key = (minute, counted.edge, cause.to_owned());
+            *self.causes.entry(key).or_default() += by;
+        }
+    }
+}
+
+/// The names in a list of causes as the store has it.
+pub(super) fn names(causes: &str) -> impl Iterator<Item = &str> {
+    causes.split(',').filter(|name| !name.is_empty())
+}
+
+/// The start of the period that holds `time_s`, both in seconds since the Unix epoch.
+pub(super) fn start_of(time_s: i64, period_s: i64) -> i64 {
+    time_s.saturating_sub(time_s.rem_euclid(period_s))
+}
+
+fn write_gaps(
+    transaction: &Transaction<'_>,
+    period_s: i64,
+    gaps: &HashMap<(i64, i64, i64), (i64, i64)>,
+) -> Result<(), rusqlite::Error> {
+    let mut add = transaction.prepare_cached(
+        "INSERT INTO gap_count (period_s, start_s, edge, bin, exchanges, flagged)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+         ON CONFLICT DO UPDATE SET exchanges = exchanges + excluded.exchanges,
+             flagged = flagged + excluded.flagged",
+    )?;
+    let mut drop_empty = transaction.prepare_cached(
+        "DELETE FROM gap_count
+         WHERE period_s = ?1 AND start_s = ?2 AND edge = ?3 AND bin = ?4 AND exchanges <= 0",
+    )?;
+    for ((start_s, edge, bin), (exchanges, flagged)) in gaps {
+        if (*exchanges, *flagged) == (0, 0) {
+            continue;
+        }
+        add.execute((period_s, start_s, edge, bin, exchanges, flagged))?;
+        if *exchanges < 0 {
+            drop_empty.execute((period_s, start_s, edge, bin))?;
+        }
+    }
+    Ok(())
+}
+
+fn write_causes(
+    transaction: &Transaction<'_>,
+    period_s: i64,
+    causes: &HashMap<(i64, i64, &str), i64>,
+) -> Result<(), rusqlite::Error> {
+    let mut add = transaction.prepare_cached(
+        "INSERT INTO cause_count (period_s, start_s, edge, cause, exchanges)
+         VALUES (?1, ?2, ?3, ?4, ?5)
+         ON CONFLICT DO UPDATE SET exchanges = exchanges + excluded.exchanges",
+    )?;
+    let mut drop_empty = transaction.prepare_cached(
+        "DELETE FROM cause_count
+         WHERE period_s = ?1 AND start_s = ?2 AND edge = ?3 AND cause = ?4 AND exchanges <= 0",
+    )?;
+    for ((start_s, edge, cause), exchanges) in causes {
+        if *exchanges == 0 {
+            continue;
+        }
+        add.execute((period_s, start_s, edge, cause, exchanges))?;
+        if *exchanges < 0 {
+            drop_empty.execute((period_s, start_s, edge, cause))?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,460 @@
+//! Sums over many exchanges, for plots: read from counts, so that their cost does not grow
+//! with the number of exchanges.
+
+use std::collections::{BTreeMap, HashMap};
+
+use rusqlite::{Connection, Row};
+use skewtap_core::clock::Interval;
+
+use super::edges_matching::list;
+use super::quantiles::Quantiles;
+use super::{EdgeFilter, Queries, QueryError, known};
+use crate::store::counts::{HOUR_S, MINUTE_S, start_of};
+use crate::store::gap_bin;
+
+/// Edges of one answer.
+const MOST_EDGES: usize = 1_000;
+
+/// Periods of one answer at most.
+const MOST_PERIODS: i64 = 240;
+
+/// Windows of at most this many seconds are summed up from minutes, longer ones from hours.
+const LONGEST_BY_MINUTE_S: i64 = 12 * HOUR_S;
+
+/// Lengths of the periods of an answer, in seconds, as people are used to them.
+const STEPS_S: [i64; 14] = [
+    60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 10_800, 21_600, 43_200, 86_400, 604_800, 2_592_000,
+];
+
+/// A stretch of time in which exchanges began; in nanoseconds since the Unix epoch, the end
+/// not included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Window {
+    /// Its start.
+    pub(crate) since_ns: i64,
+    /// Its end.
+    pub(crate) until_ns: i64,
+}
+
+/// What was seen on each edge.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Edges {
+    /// The window that is summed up: the one asked for, rounded outward to whole minutes or hours.
+    pub(crate) covered: Window,
+    /// The edges, those with most flagged exchanges first.
+    pub(crate) edges: Vec<EdgeSummary>,
+    /// Edges beyond those, which there was no room for.
+    pub(crate) left_out: usize,
+}
+
+/// What was seen on one edge.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct EdgeSummary {
+    /// `service.name` of the client.
+    pub(crate) client_service: Option<String>,
+    /// `service.name` of the server.
+    pub(crate) server_service: Option<String>,
+    /// Low-cardinality path.
+    pub(crate) route: Option<String>,
+    /// Exchanges.
+    pub(crate) exchanges: u64,
+    /// Flagged ones among them.
+    pub(crate) flagged: u64,
+    /// Client minus server; `None` when no gap is known.
+    pub(crate) gap: Option<Quantiles>,
+    /// Exchanges by cause, in the order of the names.
+    pub(crate) causes: BTreeMap<String, u64>,
+}
+
+/// Gaps over time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct GapSeries {
+    /// The window that is summed up.
+    pub(crate) covered: Window,
+    /// Length of each period, in seconds.
+    pub(crate) step_s: i64,
+    /// Periods in which exchanges began, oldest first.
+    pub(crate) periods: Vec<GapPeriod>,
+}
+
+/// The gaps of one period.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct GapPeriod {
+    /// Its start, in nanoseconds since the Unix epoch.
+    pub(crate) start_ns: i64,
+    /// Exchanges.
+    pub(crate) exchanges: u64,
+    /// Flagged ones among them.
+    pub(crate) flagged: u64,
+    /// Client minus server; `None` when no gap is known.
+    pub(crate) gap: Option<Quantiles>,
+}
+
+/// How many exchanges had which gap.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct GapHistogram {
+    /// The window that is summed up.
+    pub(crate) covered: Window,
+    /// Size classes that occurred, smallest gap first.
+    pub(crate) bins: Vec<GapBin>,
+    /// Exchanges whose gap is not known.
+    pub(crate) unknown: u64,
+}
+
+/// One size class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct GapBin {
+    /// Its gaps in nanoseconds, both ends included.
+    pub(crate) within: Interval,
+    /// Exchanges.
+    pub(crate) exchanges: u64,
+    /// Flagged ones among them.
+    pub(crate) flagged: u64,
+}
+
+/// Findings over time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CauseSeries {
+    /// The window that is summed up.
+    pub(crate) covered: Window,
+    /// Length of each period, in seconds.
+    pub(crate) step_s: i64,
+    /// Periods with findings, oldest first, and by cause within one period.
+    pub(crate) periods: Vec<CausePeriod>,
+}
+
+/// The findings of one cause in one period.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CausePeriod {
+    /// Its start, in nanoseconds since the Unix epoch.
+    pub(crate) start_ns: i64,
+    /// The cause.
+    pub(crate) cause: String,
+    /// Exchanges it was found in.
+    pub(crate) exchanges: u64,
+}
+
+impl Queries {
+    /// What was seen on each edge that `filter` means.
+    ///
+    /// # Errors
+    /// [`QueryError`] when the store cannot be read.
+    pub(crate) async fn edges(
+        &self,
+        window: Window,
+        filter: EdgeFilter,
+    ) -> Result<Edges, QueryError> {
+        self.with_connection(move |connection| edges(connection, window, &filter))
+            .await
+    }
+
+    /// The gaps over time on the edges that `filter` means, all together.
+    ///
+    /// # Errors
+    /// [`QueryError`] when the store cannot be read.
+    pub(crate) async fn gap_series(
+        &self,
+        window: Window,
+        filter: EdgeFilter,
+    ) -> Result<GapSeries, QueryError> {
+        self.with_connection(move |connection| gap_series(connection, window, &filter))
+            .await
+    }
+
+    /// How many exchanges on the edges that `filter` means had which gap.
+    ///
+    /// # Errors
+    /// [`QueryError`] when the store cannot be read.
+    pub(crate) async fn gap_histogram(
+        &self,
+        window: Window,
+        filter: EdgeFilter,
+    ) -> Result<GapHistogram, QueryError> {
+        self.with_connection(move |connection| gap_histogram(connection, window, &filter))
+            .await
+    }
+
+    /// The findings over time on the edges that `filter` means, by cause.
+    ///
+    /// # Errors
+    /// [`QueryError`] when the store cannot be read.
+    pub(crate) async fn cause_series(
+        &self,
+        window: Window,
+        filter: EdgeFilter,
+    ) -> Result<CauseSeries, QueryError> {
+        self.with_connection(move |connection| cause_series(connection, window, &filter))
+            .await
+    }
+}
+
+fn edges(
+    connection: &Connection,
+    window: Window,
+    filter: &EdgeFilter,
+) -> Result<Edges, rusqlite::Error> {
+    let reading = connection.unchecked_transaction()?;
+    let counted = Counted::within(window);
+    let mut sums: HashMap<i64, Sum> = HashMap::new();
+    counted.gaps(&reading, filter, |count| {
+        sums.entry(count.edge).or_default().add(count);
+    })?;
+    let mut causes: HashMap<i64, BTreeMap<String, u64>> = HashMap::new();
+    counted.causes(&reading, filter, |count| {
+        let of_edge = causes.entry(count.edge).or_default();
+        *of_edge.entry(count.cause).or_default() += count.exchanges;
+    })?;
+    let mut sums: Vec<(i64, Sum)> = sums.into_iter().collect();
+    sums.sort_unstable_by_key(|(edge, sum)| {
+        (std::cmp::Reverse((sum.flagged, sum.exchanges)), *edge)
+    });
+    let left_out = sums.len().saturating_sub(MOST_EDGES);
+    sums.truncate(MOST_EDGES);
+    let mut names = reading
+        .prepare_cached("SELECT client_service, server_service, route FROM edge WHERE id = ?1")?;
+    let summaries: Result<Vec<_>, rusqlite::Error> = sums
+        .into_iter()
+        .map(|(edge, sum)| {
+            let name = |row: &Row<'_>, at: usize| row.get(at).map(known);
+            let (client_service, server_service, route) = names.query_row([edge], |row| {
+                Ok((name(row, 0)?, name(row, 1)?, name(row, 2)?))
+            })?;
+            Ok(EdgeSummary {
+                client_service,
+                server_service,
+                route,
+                exchanges: sum.exchanges,
+                flagged: sum.flagged,
+                gap: Quantiles::of(sum.bins),
+                causes: causes.remove(&edge).unwrap_or_default(),
+            })
+        })
+        .collect();
+    Ok(Edges {
+        covered: counted.window(),
+        edges: summaries?,
+        left_out,
+    })
+}
+
+fn gap_series(
+    connection: &Connection,
+    window: Window,
+    filter: &EdgeFilter,
+) -> Result<GapSeries, rusqlite::Error> {
+    let counted = Counted::within(window);
+    let step_s = counted.step_s();
+    let mut periods: BTreeMap<i64, Sum> = BTreeMap::new();
+    counted.gaps(connection, filter, |count| {
+        let start = start_of(count.start_s, step_s);
+        periods.entry(start).or_default().add(count);
+    })?;
+    let periods = periods.into_iter().map(|(start_s, sum)| GapPeriod {
+        start_ns: nanoseconds(start_s),
+        exchanges: sum.exchanges,
+        flagged: sum.flagged,
+        gap: Quantiles::of(sum.bins),
+    });
+    Ok(GapSeries {
+        covered: counted.window(),
+        step_s,
+        periods: periods.collect(),
+    })
+}
+
+fn gap_histogram(
+    connection: &Connection,
+    window: Window,
+    filter: &EdgeFilter,
+) -> Result<GapHistogram, rusqlite::Error> {
+    let counted = Counted::within(window);
+    let mut classes: BTreeMap<i64, (u64, u64)> = BTreeMap::new();
+    counted.gaps(connection, filter, |count| {
+        let sum = classes.entry(count.bin).or_default();
+        *sum = (sum.0 + count.exchanges, sum.1 + count.flagged);
+    })?;
+    let mut histogram = GapHistogram {
+        covered: counted.window(),
+        bins: Vec::with_capacity(classes.len()),
+        unknown: 0,
+    };
+    for (bin, (exchanges, flagged)) in classes {
+        match gap_bin::bounds(bin) {
+            None => histogram.unknown += exchanges,
+            Some(within) => histogram.bins.push(GapBin {
+                within,
+                exchanges,
+                flagged,
+            }),
+        }
+    }
+    Ok(histogram)
+}
+
+fn cause_series(
+    connection: &Connection,
+    window: Window,
+    filter: &EdgeFilter,
+) -> Result<CauseSeries, rusqlite::Error> {
+    let counted = Counted::within(window);
+    let step_s = counted.step_s();
+    let mut periods: BTreeMap<(i64, String), u64> = BTreeMap::new();
+    counted.causes(connection, filter, |count| {
+        let key = (start_of(count.start_s, step_s), count.cause);
+        *periods.entry(key).or_default() += count.exchanges;
+    })?;
+    let periods = periods
+        .into_iter()
+        .map(|((start_s, cause), exchanges)| CausePeriod {
+            start_ns: nanoseconds(start_s),
+            cause,
+            exchanges,
+        });
+    Ok(CauseSeries {
+        covered: counted.window(),
+        step_s,
+        periods: periods.collect(),
+    })
+}
+
+/// Exchanges by size class.
+#[derive(Default)]
+struct Sum {
+    exchanges: u64,
+    flagged: u64,
+    bins: HashMap<i64, u64>,
+}
+
+impl Sum {
+    fn add(&mut self, count: GapCount) {
+        self.exchanges += count.exchanges;
+        self.flagged += count.flagged;
+        *self.bins.entry(count.bin).or_default() += count.exchanges;
+    }
+}
+
+/// The counted periods of a window, in seconds.
+#[derive(Clone, Copy, Debug)]
+struct Counted {
+    period_s: i64,
+    since_s: i64,
+    until_s: i64,
+}
+
+/// A row of `gap_count`.
+#[derive(Clone, Copy)]
+struct GapCount {
+    start_s: i64,
+    edge: i64,
+    bin: i64,
+    exchanges: u64,
+    flagged: u64,
+}
+
+/// A row of `cause_count`.
+struct CauseCount {
+    start_s: i64,
+    edge: i64,
+    cause: String,
+    exchanges: u64,
+}
+
+impl Counted {
+    fn within(window: Window) -> Self {
+        let since_s = window.since_ns.div_euclid(1_000_000_000);
+        let until_s = window.until_ns.saturating_sub(1).div_euclid(1_000_000_000);
+        let period_s = if until_s.saturating_sub(since_s) <= LONGEST_BY_MINUTE_S {
+            MINUTE_S
+        } else {
+            HOUR_S
+        };
+        let since_s = start_of(since_s, period_s);
+        Self {
+            period_s,
+            since_s,
+            until_s: start_of(until_s, period_s)
+                .saturating_add(period_s)
+                .max(since_s),
+        }
+    }
+
+    fn window(self) -> Window {
+        Window {
+            since_ns: nanoseconds(self.since_s),
+            until_ns: nanoseconds(self.until_s),
+        }
+    }
+
+    /// The shortest step that gives no more periods than an answer holds.
+    fn step_s(self) -> i64 {
+        let enough = self.until_s.saturating_sub(self.since_s) / MOST_PERIODS;
+        let mut steps = STEPS_S.into_iter().filter(|step| *step >= self.period_s);
+        steps
+            .find(|step| *step >= enough)
+            // A multiple of whole hours, however long the window.
+            .unwrap_or_else(|| (enough / HOUR_S + 1).saturating_mul(HOUR_S))
+    }
+
+    fn gaps(
+        self,
+        connection: &Connection,
+        filter: &EdgeFilter,
+        mut each: impl FnMut(GapCount),
+    ) -> Result<(), rusqlite::Error> {
+        let columns = "start_s, edge, bin, exchanges, flagged FROM gap_count";
+        self.rows(connection, filter, columns, |row| {
+            each(GapCount {
+                start_s: row.get(0)?,
+                edge: row.get(1)?,
+                bin: row.get(2)?,
+                exchanges: row.get(3)?,
+                flagged: row.get(4)?,
+            });
+            Ok(())
+        })
+    }
+
+    fn causes(
+        self,
+        connection: &Connection,
+        filter: &EdgeFilter,
+        mut each: impl FnMut(CauseCount),
+    ) -> Result<(), rusqlite::Error> {
+        let columns = "start_s, edge, cause, exchanges FROM cause_count";
+        self.rows(connection, filter, columns, |row| {
+            each(CauseCount {
+                start_s: row.get(0)?,
+                edge: row.get(1)?,
+                cause: row.get(2)?,
+                exchanges: row.get(3)?,
+            });
+            Ok(())
+        })
+    }
+
+    fn rows(
+        self,
+        connection: &Connection,
+        filter: &EdgeFilter,
+        columns: &str,
+        mut each: impl FnMut(&Row<'_>) -> Result<(), rusqlite::Error>,
+    ) -> Result<(), rusqlite::Error> {
+        let among = if filter.is_open() {
+            String::new()
+        } else {
+            format!(" AND edge IN ({})", list(&filter.numbers(connection)?))
+        };
+        let mut statement = connection.prepare(&format!(
+            "SELECT {columns} WHERE period_s = ?1 AND start_s >= ?2 AND start_s < ?3{among}"
+        ))?;
+        let mut rows = statement.query((self.period_s, self.since_s, self.until_s))?;
+        while let Some(row) = rows.next()? {
+            each(row)?;
+        }
+        Ok(())
+    }
+}
+
+fn nanoseconds(seconds: i64) -> i64 {
+    seconds.saturating_mul(1_000_000_000)
+}
