@@ -46,6 +46,9 @@ pub struct Config {
     /// Longest time from the first byte of a request's head to its last, 100 ms to 1 h; the
     /// connection is closed when it is over.
     pub head_timeout: Duration,
+    /// How long a client's connection may lie idle between requests, 1 s to 1 day; it is closed
+    /// by twice that.
+    pub idle_timeout: Duration,
     /// Longest time to connect to a server, 100 ms to 10 min.
     pub connect_timeout: Duration,
     /// How long open exchanges may go on after the proxy was told to stop, and, after that,
@@ -81,6 +84,7 @@ impl Default for Config {
             backlog: 4_096,
             max_head_bytes: 65_536,
             head_timeout: Duration::from_secs(30),
+            idle_timeout: Duration::from_secs(3_600),
             connect_timeout: Duration::from_secs(30),
             drain_timeout: Duration::from_secs(10),
             longest_watch: Duration::from_secs(60),
@@ -161,6 +165,7 @@ impl Config {
             self.head_timeout,
             ms(100)..=s(3_600),
         ));
+        faults.extend(outside("idle_timeout", self.idle_timeout, s(1)..=s(86_400)));
         faults.extend(outside(
             "connect_timeout",
             self.connect_timeout,

@@ -14,7 +14,7 @@ use hyper::service::HttpService;
 use rustls::ServerConfig;
 use skewtap_sockstamp::realtime_ns;
 use tokio::net::TcpStream;
-use tokio::time::{Sleep, sleep};
+use tokio::time::{Instant, Sleep, sleep};
 use tokio_util::sync::CancellationToken;
 
 use crate::connection::{Beyond, Connection};
@@ -270,6 +270,8 @@ struct Mirror {
     half_closed: bool,
     /// Set while a head is on its way.
     head_deadline: Option<Pin<Box<Sleep>>>,
+    /// When to see whether the client has been idle since, and how many requests it had made.
+    idle_check: Option<(Pin<Box<Sleep>>, u64)>,
 }
 
 impl Mirror {
@@ -281,6 +283,9 @@ impl Mirror {
         client: &Transport,
     ) -> Poll<()> {
         if self.poll_head_deadline(cx, connection).is_ready() {
+            return Poll::Ready(());
+        }
+        if self.poll_idle(cx, connection).is_ready() {
             return Poll::Ready(());
         }
         if connection.journal.borrow().client_waits() {
@@ -302,6 +307,26 @@ impl Mirror {
                 Some(Poll::Ready(Ok(()))) | None => {}
             }
             self.half_closed = true;
+        }
+        Poll::Pending
+    }
+
+    /// Ready when the client has asked for nothing for the time allowed. It is looked at once in
+    /// that time, so that requests pay nothing for it.
+    fn poll_idle(&mut self, cx: &mut Context<'_>, connection: &Connection) -> Poll<()> {
+        let allowed = connection.worker.config.idle_timeout;
+        let (idle, served) = {
+            let journal = connection.journal.borrow();
+            (journal.is_idle(), journal.served())
+        };
+        let check = || (Box::pin(sleep(allowed)), served);
+        let (due, before) = self.idle_check.get_or_insert_with(check);
+        while due.as_mut().poll(cx).is_ready() {
+            if idle && *before == served {
+                return Poll::Ready(());
+            }
+            *before = if idle { served } else { u64::MAX };
+            due.as_mut().reset(Instant::now() + allowed);
         }
         Poll::Pending
     }

@@ -7,6 +7,7 @@ use http::StatusCode;
 use skewtap_core::exchange::Outcome;
 
 use crate::authority::AuthorityError;
+use crate::strict_head::HeadFault;
 use crate::tls::TlsError;
 
 /// Everything that keeps an exchange from its response.
@@ -24,6 +25,12 @@ pub(crate) enum ExchangeError {
     /// A whole URL of another scheme than http and https.
     #[error("only http:// and https:// URLs are forwarded")]
     Scheme,
+    /// The request's head can be read in two ways.
+    #[error("the request's head is ambiguous")]
+    Head(#[source] HeadFault),
+    /// A client on another machine asks for what only this machine should reach.
+    #[error("only clients on this machine may be led to its own addresses and its link's")]
+    Forbidden,
     /// The request would come back to this proxy.
     #[error("the request is addressed to the proxy itself")]
     Loop,
@@ -83,8 +90,9 @@ impl ExchangeError {
     /// The status of the proxy's answer.
     pub(crate) fn status(&self) -> StatusCode {
         match self {
-            Self::NoUpstream | Self::NoPort => StatusCode::BAD_REQUEST,
-            Self::ForwardOff => StatusCode::FORBIDDEN,
+            Self::Head(HeadFault::Coding) => StatusCode::NOT_IMPLEMENTED,
+            Self::NoUpstream | Self::NoPort | Self::Head(_) => StatusCode::BAD_REQUEST,
+            Self::ForwardOff | Self::Forbidden => StatusCode::FORBIDDEN,
             Self::Scheme => StatusCode::NOT_IMPLEMENTED,
             Self::Loop => StatusCode::LOOP_DETECTED,
             Self::ConnectTimeout(_) => StatusCode::GATEWAY_TIMEOUT,
@@ -108,6 +116,8 @@ impl ExchangeError {
             Self::ForwardOff => "forwarding-off",
             Self::NoPort => "no-port",
             Self::Scheme => "scheme-unsupported",
+            Self::Head(_) => "ambiguous-head",
+            Self::Forbidden => "target-forbidden",
             Self::Loop => "loop",
             Self::Name { .. } => "upstream-name",
             Self::Refused(_) => "upstream-refused",
@@ -126,9 +136,13 @@ impl ExchangeError {
     /// How the exchange ends.
     pub(crate) const fn outcome(&self) -> Outcome {
         match self {
-            Self::NoUpstream | Self::ForwardOff | Self::NoPort | Self::Scheme | Self::Loop => {
-                Outcome::Refused
-            }
+            Self::Head(_)
+            | Self::Forbidden
+            | Self::NoUpstream
+            | Self::ForwardOff
+            | Self::NoPort
+            | Self::Scheme
+            | Self::Loop => Outcome::Refused,
             Self::Name { .. }
             | Self::Refused(_)
             | Self::Unreachable(_)

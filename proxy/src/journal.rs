@@ -25,6 +25,7 @@ use crate::message_log::Passed;
 use crate::metrics::Dropped;
 use crate::moment::{Arrival, Departure, Read};
 use crate::note::Note;
+use crate::strict_head::HeadFault;
 use crate::transport::Transport;
 use crate::worker::Worker;
 
@@ -75,6 +76,8 @@ pub(crate) struct Journal {
     listening_for: Option<(u64, Departure)>,
     /// The client sent a request before it had the response to the one before.
     pipelines: bool,
+    /// The first head that can be read in two ways, by the number of its request.
+    head_fault: Option<(u64, HeadFault)>,
     /// The client sends no more.
     down_ended: bool,
     /// Counts what came from the server, so that the connection's task sees when to look again.
@@ -101,6 +104,7 @@ impl Journal {
             watches: Watches::default(),
             listening_for: None,
             pipelines: false,
+            head_fault: None,
             down_ended: false,
             up_reads: 0,
         }
@@ -118,6 +122,23 @@ impl Journal {
             index,
         );
         self.open.push_back(Box::new(exchange));
+    }
+
+    /// What makes the request now being served ambiguous, if anything does.
+    pub(crate) fn head_fault(&self) -> Option<HeadFault> {
+        let newest = self.open.back()?;
+        match self.head_fault {
+            Some((index, fault)) if index < self.served => Some(fault),
+            _ => {
+                let disputed = newest.request.is_none() && self.down.requests.is_lost();
+                disputed.then_some(HeadFault::Disputed)
+            }
+        }
+    }
+
+    /// Whether the client is on this machine.
+    pub(crate) fn client_is_local(&self) -> bool {
+        self.down.addresses.peer.ip().to_canonical().is_loopback()
     }
 
     /// Notes that the proxy answers the exchange now being served by itself.
@@ -226,6 +247,11 @@ impl Journal {
     /// Whether the client has been sent whole responses only.
     pub(crate) fn between_responses(&self) -> bool {
         self.down.responses.between_messages()
+    }
+
+    /// How many requests there have been.
+    pub(crate) fn served(&self) -> u64 {
+        self.served
     }
 
     /// Whether no exchange is open.

@@ -6,6 +6,8 @@
 //! - [`config`]: what can be set;
 //! - [`proxy`]: starting, serving and stopping;
 //! - `worker`, `downstream`, `service_stack`, `upstream`: the path of a request;
+//! - `strict_head`: which requests are refused because they can be read in two ways;
+//! - [`tls`], [`authority`]: TLS on either leg, and in a server's place;
 //! - `tunnel`: what follows when a connection leaves HTTP;
 //! - `transport`, `stamped_io`, `journal`: the stamps, taken below HTTP on both legs;
 //! - `records_thread`, `finisher`, `ship`: from stamps to a record, and on its way.
@@ -60,6 +62,7 @@ mod reply_on_error;
 mod service_stack;
 mod ship;
 mod stamped_io;
+mod strict_head;
 mod target;
 mod trace_context;
 mod transport;

@@ -24,6 +24,13 @@ pub(crate) struct Message<T> {
     pub(crate) last: Option<T>,
 }
 
+/// A request's head as it was sent.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Head<'a> {
+    pub(crate) method: &'a str,
+    pub(crate) bytes: &'a [u8],
+}
+
 /// What a piece of the stream completed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Passed<T> {
@@ -96,12 +103,13 @@ impl<T: Copy> RequestLog<T> {
         }
     }
 
-    /// Takes the next piece of the stream; `at` says when the byte at an offset went by.
+    /// Takes the next piece of the stream; `at` says when the byte at an offset went by. What is
+    /// a head comes with its text.
     pub(crate) fn feed(
         &mut self,
         bytes: &[u8],
         at: impl Fn(u64) -> T,
-        mut passed: impl FnMut(Passed<T>, &str),
+        mut passed: impl FnMut(Passed<T>, Head<'_>),
     ) {
         let piece = self.scanner.offset();
         let mut boundary = piece;
@@ -111,16 +119,25 @@ impl<T: Copy> RequestLog<T> {
                 let bounds = (head.start, head.head_end);
                 let message = open.head(head.index, bounds, (piece, &at));
                 (open.in_message, boundary) = (true, head.head_end);
-                passed(Passed::Head { message, status: 0 }, head.method);
+                let found = Head {
+                    method: head.method,
+                    bytes: head.bytes,
+                };
+                passed(Passed::Head { message, status: 0 }, found);
             }
             RequestBoundary::End { index, end } => {
                 (open.in_message, boundary) = (false, end);
                 let last = at(end.saturating_sub(1));
-                passed(Passed::End { index, end, last }, "");
+                passed(Passed::End { index, end, last }, Head::default());
             }
         });
         let left = after(bytes, boundary - piece);
         self.open.after_piece(left, || at(boundary));
+    }
+
+    /// Whether the requests can still be told apart.
+    pub(crate) fn is_lost(&self) -> bool {
+        matches!(self.scanner.tracking(), Tracking::Lost { .. })
     }
 
     /// Whether a head has begun but is not complete.

@@ -5,7 +5,8 @@
 //! | reason | status |
 //! |---|---|
 //! | `no-upstream`, `no-port` | 400 |
-//! | `forwarding-off` | 403 |
+//! | `ambiguous-head` | 400, or 501 for an unknown coding |
+//! | `forwarding-off`, `target-forbidden` | 403 |
 //! | `scheme-unsupported` | 501 |
 //! | `upstream-name`, `upstream-refused`, `upstream-unreachable` | 502 |
 //! | `upstream-tls`, `upstream-tls-settings`, `interception` | 502 |
@@ -39,8 +40,8 @@ pub(crate) fn answer(
         let source = error.source().map(ToString::to_string);
         tracing::debug!(reason = error.reason(), source, "answered by the proxy");
         let mut response = own(&error);
-        if journal.serves_connect() {
-            // What follows may be meant for the tunnel that there is not.
+        if journal.serves_connect() || matches!(error, ExchangeError::Head(_)) {
+            // What follows may be meant for a tunnel that there is not, or for nobody.
             let close = HeaderValue::from_static("close");
             response.headers_mut().insert(CONNECTION, close);
         }

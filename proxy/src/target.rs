@@ -68,6 +68,11 @@ impl Router {
         Ok(target)
     }
 
+    /// Whether the target is the fixed upstream.
+    pub(crate) fn is_upstream(&self, target: &Target) -> bool {
+        self.upstream.as_ref() == Some(target)
+    }
+
     fn forwarded(&self, target: Target) -> Result<Target, ExchangeError> {
         let upstream = self.upstream.as_ref();
         let same =

@@ -59,6 +59,9 @@ async fn send(
     connection: Rc<Connection>,
     mut request: Request<Incoming>,
 ) -> Result<Response<ResponseBody>, ExchangeError> {
+    if let Some(fault) = connection.journal.borrow().head_fault() {
+        return Err(ExchangeError::Head(fault));
+    }
     let destination = connection.destination.as_ref();
     let target = connection.worker.router.route(&mut request, destination)?;
     if request.method() == Method::CONNECT {
@@ -172,6 +175,11 @@ async fn connect_to(connection: &Connection, target: &Target) -> Result<Transpor
     }
     let connecting = async {
         let addresses = resolve(target).await?;
+        let chosen = worker.router.is_upstream(target);
+        let guarded = !chosen && !connection.journal.borrow().client_is_local();
+        if guarded && addresses.iter().copied().any(is_private_to_host) {
+            return Err(ExchangeError::Forbidden);
+        }
         connect_to_one(addresses, worker).await
     };
     let deadline = Instant::now() + allowed;
@@ -227,6 +235,15 @@ async fn resolve(target: &Target) -> Result<Vec<SocketAddr>, ExchangeError> {
         host: target.host.clone(),
         source,
     })
+}
+
+/// Whether an address means this machine or its link, which only clients on this machine may be
+/// led to.
+fn is_private_to_host(address: SocketAddr) -> bool {
+    match address.ip().to_canonical() {
+        IpAddr::V4(ip) => ip.is_loopback() || ip.is_link_local() || ip.is_unspecified(),
+        IpAddr::V6(ip) => ip.is_loopback() || ip.is_unicast_link_local() || ip.is_unspecified(),
+    }
 }
 
 /// Tries the addresses in order, as they were given.
@@ -285,4 +302,29 @@ async fn connect(address: SocketAddr, stamps: bool) -> io::Result<(TcpStream, Co
         connected_ns,
     };
     Ok((socket, times))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_private_to_a_host_is_known_in_every_form() {
+        for private in [
+            "127.0.0.1:1",
+            "127.9.9.9:1",
+            "0.0.0.0:1",
+            "169.254.169.254:80",
+            "[::1]:1",
+            "[::]:1",
+            "[::ffff:127.0.0.1]:1",
+            "[::ffff:169.254.169.254]:80",
+            "[fe80::1]:1",
+        ] {
+            assert!(is_private_to_host(private.parse().unwrap()), "{private}");
+        }
+        for public in ["192.0.2.1:1", "10.0.0.1:1", "[2001:db8::1]:1"] {
+            assert!(!is_private_to_host(public.parse().unwrap()), "{public}");
+        }
+    }
 }

@@ -10,6 +10,7 @@ use super::leg::ReadBytes;
 use crate::message_log::Passed;
 use crate::moment::{Arrival, Departure, Read};
 use crate::note::Note;
+use crate::strict_head;
 
 impl Journal {
     pub(super) fn read_down(&mut self, bytes: &[u8], read: Read, socket: BorrowedFd<'_>) {
@@ -27,6 +28,7 @@ impl Journal {
             waiting,
             open,
             served,
+            head_fault,
             ..
         } = self;
         let responses = &mut down.responses;
@@ -34,9 +36,12 @@ impl Journal {
         down.requests.feed(
             bytes,
             |offset| this_read.at(offset),
-            |passed, method| match passed {
+            |passed, head| match passed {
                 Passed::Head { message, .. } => {
-                    responses.expect_response_to(method);
+                    responses.expect_response_to(head.method);
+                    if let (None, Err(fault)) = (&head_fault, strict_head::check(head.bytes)) {
+                        *head_fault = Some((message.index, fault));
+                    }
                     heads += 1;
                     refused += u64::from(!waiting.push(message));
                 }

@@ -85,9 +85,9 @@ impl Journal {
         up.requests.feed(
             bytes,
             |_| when,
-            |passed, method| match passed {
+            |passed, head| match passed {
                 Passed::Head { message, .. } => {
-                    responses.expect_response_to(method);
+                    responses.expect_response_to(head.method);
                     exchange.ask_began(message);
                 }
                 Passed::Interim { .. } => {}

@@ -177,6 +177,26 @@ fn a_head_that_never_ends_is_given_up() {
 }
 
 #[test]
+fn a_client_that_stays_idle_too_long_is_closed() {
+    let (address, server) = origin(1, |mut stream| {
+        head(&mut stream);
+        stream.write_all(OK.as_bytes()).unwrap();
+        expect_end(&mut stream);
+    });
+    let proxy = Running::start(skewtap_proxy::Config {
+        idle_timeout: Duration::from_secs(1),
+        ..config(address)
+    });
+    let mut client = proxy.connect();
+    client.write_all(GET).unwrap();
+    expect(&mut client, OK);
+    let began = std::time::Instant::now();
+    expect_end(&mut client);
+    assert!(began.elapsed() >= Duration::from_millis(990));
+    server.join().unwrap();
+}
+
+#[test]
 fn a_taken_port_is_named_with_the_flag_that_changes_it() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap();

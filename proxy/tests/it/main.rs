@@ -24,6 +24,7 @@ mod context;
 mod expect;
 mod faults;
 mod forward;
+mod framing;
 mod packets;
 mod relay;
 mod shipping;
