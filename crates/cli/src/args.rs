@@ -1,5 +1,6 @@
 //! The command line. Every flag can also be set by the variable its help names.
 
+pub(crate) mod ca;
 mod collector;
 mod config;
 mod demo;
@@ -12,6 +13,7 @@ use std::path::PathBuf;
 
 use clap::{Args as ArgGroup, Parser, Subcommand, ValueEnum};
 
+pub(crate) use ca::{CaAction, CaArgs};
 pub(crate) use collector::{CollectorArgs, ExportFormat, MessageFormat, OnwardArgs, SenderArgs};
 pub(crate) use config::{ConfigAction, ConfigArgs};
 pub(crate) use demo::{Behaviour, DemoArgs, DemoClientArgs, DemoOriginArgs};
@@ -77,8 +79,9 @@ pub(crate) enum LogFormat {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Demo(DemoArgs),
-    Run(RunArgs),
-    Proxy(ProxyArgs),
+    Run(Box<RunArgs>),
+    Proxy(Box<ProxyArgs>),
+    Ca(CaArgs),
     Config(ConfigArgs),
     Collector(Box<CollectorArgs>),
     #[command(hide = true)]

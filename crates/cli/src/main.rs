@@ -3,6 +3,7 @@
 
 mod api_client;
 mod args;
+mod ca;
 mod collector;
 mod config;
 mod config_file;
@@ -56,6 +57,7 @@ fn run(args: Args) -> Result<Exit, Failure> {
     match command {
         Command::Demo(args) => demo::run(&args, &log),
         Command::Run(args) => run::run(&args, &log),
+        Command::Ca(args) => ca::run(&args),
         Command::Proxy(args) => proxy::run(&args, &log),
         Command::Collector(args) => collector::run(&args, &log),
         Command::DemoOrigin(args) => demo::origin::run(&args, &log),

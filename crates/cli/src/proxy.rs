@@ -36,7 +36,8 @@ async fn forward(args: &ProxyArgs, otlp: Url) -> Result<Exit, Failure> {
         },
         format!("collector: {otlp}"),
     ];
-    let proxy = Proxy::bind(config(args, otlp))
+    let config = config(args, otlp).map_err(Failure::usage)?;
+    let proxy = Proxy::bind(config)
         .instrument(tracing::info_span!("start", listen = %args.listen))
         .await
         .context("cannot start the proxy")
@@ -59,8 +60,10 @@ async fn forward(args: &ProxyArgs, otlp: Url) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-fn config(args: &ProxyArgs, otlp: Url) -> Config {
-    Config {
+fn config(args: &ProxyArgs, otlp: Url) -> anyhow::Result<Config> {
+    Ok(Config {
+        tls: args.tls.settings(),
+        intercept: args.tls.interception()?,
         listen: args.listen,
         admin: args.admin,
         upstream: args.upstream.clone(),
@@ -70,8 +73,8 @@ fn config(args: &ProxyArgs, otlp: Url) -> Config {
         queues: !args.no_queues,
         processes: !args.no_processes,
         workers: usize::from(args.workers),
-        ..Config::default()
-    }
+        ..args.limits.config()
+    })
 }
 
 /// One line for each source of stamps.

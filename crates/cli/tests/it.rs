@@ -3,6 +3,7 @@
 
 #[cfg(test)]
 mod it {
+    mod authority;
     mod command_line;
     mod configuration;
     mod delaying_server;

@@ -26,6 +26,19 @@ pub(crate) fn http_origin(text: &str) -> Result<Url, String> {
     Ok(url)
 }
 
+/// Reads `http://host[:port]` or `https://host[:port]`, for a server behind the proxy.
+///
+/// # Errors
+/// What is wrong with it, in words.
+pub(crate) fn server_origin(text: &str) -> Result<Url, String> {
+    match text.strip_prefix("https://") {
+        None => http_origin(text),
+        // All but the scheme must hold as without TLS.
+        Some(rest) => http_origin(&format!("http://{rest}"))
+            .and_then(|_| Url::parse(text).map_err(|e| e.to_string())),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -34,6 +47,21 @@ mod tests {
     fn an_origin_is_taken() {
         for good in ["http://127.0.0.1:9000", "http://[::1]:80/", "http://name"] {
             assert!(http_origin(good).is_ok(), "{good}");
+        }
+    }
+
+    #[test]
+    fn a_server_may_be_under_tls() {
+        let url = server_origin("https://name:8443").unwrap();
+        assert_eq!((url.scheme(), url.port()), ("https", Some(8443)));
+        assert!(server_origin("http://name").is_ok());
+        for bad in [
+            "https://name/path",
+            "https://me@name",
+            "https://",
+            "ftp://name",
+        ] {
+            assert!(server_origin(bad).is_err(), "{bad}");
         }
     }
 

@@ -1,5 +1,8 @@
 //! Flags of `skewtap proxy`.
 
+mod limits;
+mod tls;
+
 use std::env;
 use std::net::SocketAddr;
 
@@ -7,7 +10,9 @@ use clap::builder::FalseyValueParser;
 use clap::{ArgAction, Args};
 use url::Url;
 
-use super::endpoint::http_origin;
+use self::limits::LimitArgs;
+use self::tls::TlsArgs;
+use super::endpoint::{http_origin, server_origin};
 use crate::failure::Exit;
 
 const DEFAULT_OTLP: &str = "http://127.0.0.1:4317";
@@ -18,6 +23,9 @@ Examples:
       then send to http://127.0.0.1:8080 what went to http://127.0.0.1:9000
   skewtap proxy
       forward proxy: http_proxy=http://127.0.0.1:8080 your-client
+  skewtap proxy --intercept api.example.com
+      looks inside TLS to that host, see skewtap ca --help:
+      https_proxy=http://127.0.0.1:8080 your-client
   skewtap proxy --listen 127.0.0.1:0
       any free port; the first line of standard output says which:
       listening traffic=127.0.0.1:40163
@@ -43,7 +51,7 @@ pub(crate) struct ProxyArgs {
     )]
     pub(crate) listen: SocketAddr,
     /// The server to forward to [default: none, work as a forward proxy only]
-    #[arg(long, value_name = "URL", env = "SKEWTAP_UPSTREAM", value_parser = http_origin)]
+    #[arg(long, value_name = "URL", env = "SKEWTAP_UPSTREAM", value_parser = server_origin)]
     pub(crate) upstream: Option<Url>,
     /// The collector, OTLP over gRPC [default: OTEL_EXPORTER_OTLP_TRACES_ENDPOINT, else
     /// OTEL_EXPORTER_OTLP_ENDPOINT, else http://127.0.0.1:4317]
@@ -85,6 +93,10 @@ pub(crate) struct ProxyArgs {
         value_parser = FalseyValueParser::new()
     )]
     pub(crate) no_processes: bool,
+    #[command(flatten)]
+    pub(crate) tls: TlsArgs,
+    #[command(flatten)]
+    pub(crate) limits: LimitArgs,
     /// Do not have the kernel stamp what arrives: for measuring what that costs
     #[arg(long, hide = true)]
     pub(crate) no_stamps: bool,
