@@ -1,5 +1,7 @@
 //! `skewtap collector`.
 
+use std::time::Duration;
+
 use anyhow::Context as _;
 use skewtap_collector::{
     Collector, Config, ExportConfig, ExportProtocol, TlsFiles, WebhookConfig, WebhookFormat,
@@ -9,6 +11,9 @@ use crate::args::{CollectorArgs, ExportFormat, LogArgs, MessageFormat, OnwardArg
 use crate::failure::{Exit, Failure};
 use crate::shutdown::Shutdown;
 use crate::{runtime, start_line};
+
+/// The pause between two pushes of metrics, which is what SDKs keep to as well.
+const METRICS_EVERY: Duration = Duration::from_secs(60);
 
 /// Collects until it is told to stop.
 ///
@@ -80,6 +85,7 @@ fn export(args: &OnwardArgs) -> Option<ExportConfig> {
     }
     export.headers.clone_from(&args.export_header);
     export.authorities.clone_from(&args.export_ca);
+    export.metrics_every = args.export_metrics.then_some(METRICS_EVERY);
     export.write_back = !args.no_write_back;
     Some(export)
 }

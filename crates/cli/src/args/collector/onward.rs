@@ -44,6 +44,9 @@ pub(crate) struct OnwardArgs {
         requires = "export_otlp"
     )]
     pub(crate) export_ca: Option<PathBuf>,
+    /// Push the collector's own metrics to it as well, once a minute
+    #[arg(long, env = "SKEWTAP_EXPORT_METRICS", requires = "export_otlp")]
+    pub(crate) export_metrics: bool,
     /// Send spans on and add none
     #[arg(long, env = "SKEWTAP_NO_WRITE_BACK", requires = "export_otlp")]
     pub(crate) no_write_back: bool,
