@@ -33,6 +33,8 @@ present() {
         gcc) has cc ;;
         chromium) has chromium || has chromium-browser || has google-chrome ;;
         libpcap-dev) has_header pcap/pcap.h || installed libpcap-dev ;;
+        nodejs) has node ;;
+        python3-venv) has python3 && python3 -c 'import ensurepip, venv' 2>/dev/null ;;
         curl | docker-compose | make | pkg-config | shellcheck) has "$1" ;;
         prometheus) has prometheus && has promtool ;;
         prometheus-alertmanager) has prometheus-alertmanager && has amtool ;;

@@ -9,8 +9,10 @@ mod config_file;
 mod demo;
 mod failure;
 mod proxy;
+mod run;
 mod runtime;
 mod shutdown;
+mod sources_not_used;
 mod start_line;
 mod telemetry;
 
@@ -53,6 +55,7 @@ fn run(args: Args) -> Result<Exit, Failure> {
     } = args;
     match command {
         Command::Demo(args) => demo::run(&args, &log),
+        Command::Run(args) => run::run(&args, &log),
         Command::Proxy(args) => proxy::run(&args, &log),
         Command::Collector(args) => collector::run(&args, &log),
         Command::DemoOrigin(args) => demo::origin::run(&args, &log),
