@@ -33,8 +33,9 @@ present() {
         gcc) has cc ;;
         chromium) has chromium || has chromium-browser || has google-chrome ;;
         libpcap-dev) has_header pcap/pcap.h || installed libpcap-dev ;;
-        curl | docker-compose | make | npm | pkg-config | pngquant | shellcheck) has "$1" ;;
         nodejs) has node ;;
+        python3-venv) has python3 && python3 -c 'import ensurepip, venv' 2>/dev/null ;;
+        curl | docker-compose | make | npm | pkg-config | pngquant | shellcheck) has "$1" ;;
         prometheus) has prometheus && has promtool ;;
         prometheus-alertmanager) has prometheus-alertmanager && has amtool ;;
         *) installed "$1" ;;

@@ -20,6 +20,8 @@ pub struct Config {
     pub forward: bool,
     /// The OTLP endpoint (gRPC) that takes the records; `None` ships none.
     pub otlp: Option<Url>,
+    /// Whether the kernel stamps what arrives, where it can.
+    pub kernel_stamps: bool,
     /// Whether packets are captured, where permitted.
     pub capture: bool,
     /// Whether the endpoints' receive queues are looked up.
@@ -61,6 +63,7 @@ impl Default for Config {
             upstream: None,
             forward: true,
             otlp: None,
+            kernel_stamps: true,
             capture: true,
             queues: true,
             processes: true,

@@ -7,7 +7,7 @@
 //! - [`proxy`]: starting, serving and stopping;
 //! - `worker`, `downstream`, `service_stack`, `upstream`: the path of a request;
 //! - `stamped_io`, `journal`: the stamps, taken below HTTP on both legs;
-//! - `finisher`, `ship`: from stamps to a record, and on its way.
+//! - `records_thread`, `finisher`, `ship`: from stamps to a record, and on its way.
 //!
 //! What must hold, in this order:
 //!
@@ -51,6 +51,7 @@ mod moment;
 mod note;
 mod pending;
 mod record;
+mod records_thread;
 mod relayed_body;
 mod reply_on_error;
 mod service_stack;
