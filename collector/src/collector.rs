@@ -202,8 +202,8 @@ impl Collector {
         let (webhook, telling) = self.webhook.map(|w| w.start(&metrics)).unzip();
         let write_back = self.config.export.as_ref().is_some_and(|e| e.write_back);
         let outside = Outside {
-            metrics,
             addresses: self.addresses,
+            metrics,
             tokens: self.tokens,
             onward: Onward {
                 write_back: export.clone().filter(|_| write_back),

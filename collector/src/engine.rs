@@ -39,10 +39,10 @@ pub(crate) enum EngineError {
 /// What the threads and the receivers have in common with the rest.
 #[derive(Debug)]
 pub(crate) struct Outside {
+    /// Where it listens, for pages to tell.
+    pub(crate) addresses: Addresses,
     /// Where everything is counted.
     pub(crate) metrics: Arc<Metrics>,
-    /// Where the collector listens, for pages to tell.
-    pub(crate) addresses: Addresses,
     /// Who may send.
     pub(crate) tokens: BearerTokens,
     /// Where everything that is received is sent on to.
