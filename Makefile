@@ -4,7 +4,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench lint screenshots native monitoring lab sdks
+.PHONY: help demo test bench lint screenshots native monitoring lab clients sdks
 
 export CARGO_TARGET_DIR := $(CURDIR)/target
 CARGO_DENY_VERSION := 0.20.2
@@ -15,7 +15,7 @@ WITHOUT_LIBPCAP := $(CARGO_TARGET_DIR)/crates-without-libpcap.txt
 help:
 	@echo 'make demo         build skewtap and let it find planted gaps between real programs'
 	@echo 'make test         all tests, with the real libcurl that sleeps blind'
-	@echo 'make bench        benchmarks'
+	@echo 'make bench        measure it beside nginx, HAProxy and Rotel (BENCH_QUICK=1: in 4 minutes)'
 	@echo 'make lint         formatting, clippy, docs, dependency walls and licences, shell scripts'
 	@echo 'make screenshots  take the pictures in docs/ anew from the real pages'
 
@@ -26,7 +26,7 @@ demo: native
 # A test that lacks a privilege writes its name, and what it needs, to the file that
 # SKEWTAP_NOT_RUN names. The list closes the run, so that nothing is left out in silence.
 test: export SKEWTAP_NOT_RUN := $(NOT_RUN)
-test: native lab monitoring sdks
+test: native lab clients monitoring sdks
 	rm -f $(NOT_RUN)
 	lab/cargo.sh test --release --locked
 	cargo test --workspace --locked
@@ -37,7 +37,7 @@ test: native lab monitoring sdks
 	@if [[ -s $(NOT_RUN) ]]; then sort --unique $(NOT_RUN) | sed 's/^/not run: /'; fi
 
 bench: native
-	cargo bench --workspace --locked
+	lab/bench.sh
 
 lint: native $(CARGO_DENY)
 	lab/install.sh shellcheck
@@ -70,6 +70,11 @@ sdks:
 # The lab's programs, in target/lab/bin.
 lab: native
 	lab/build.sh
+
+# The clients that tests run through `skewtap run`. Java is taken if it is there.
+clients:
+	@lab/install.sh curl nodejs python3-venv
+	lab/python.sh
 
 $(CARGO_DENY):
 	cargo install --locked --debug --root target/tools --target-dir target/tools/build cargo-deny@$(CARGO_DENY_VERSION)

@@ -25,6 +25,7 @@ main() {
     run_in "$lab" servers "$@"
     run_in "$lab/libcurl/v7.62.0" libcurl-7.62.0 "$@"
     run_in "$lab/libcurl/v7.64.1" libcurl-7.64.1 "$@"
+    run_in "$lab/bench/load" bench "$@"
 }
 
 # Cargo finds lab/libcurl/.cargo/config.toml by the folder it runs in.

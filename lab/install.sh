@@ -36,6 +36,8 @@ present() {
         npm) has npm ;;
         python3-venv) has python3 && python3 -c 'import ensurepip, venv' 2>/dev/null ;;
         libpcap-dev) has_header pcap/pcap.h || installed libpcap-dev ;;
+        nodejs) has node ;;
+        python3-venv) has python3 && python3 -c 'import ensurepip, venv' 2>/dev/null ;;
         curl | docker-compose | make | pkg-config | shellcheck) has "$1" ;;
         prometheus) has prometheus && has promtool ;;
         prometheus-alertmanager) has prometheus-alertmanager && has amtool ;;

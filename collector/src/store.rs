@@ -146,7 +146,24 @@ fn connect(path: &Path) -> Result<Connection, MigrationError> {
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "journal_size_limit", 64 * 1024 * 1024)?;
     migrations::migrate(&mut connection)?;
+    look_into(&connection)?;
     Ok(connection)
+}
+
+/// Reads the beginning of each table, so that gross damage is found before anything is promised.
+/// A full check would read all of a store of gigabytes.
+fn look_into(connection: &Connection) -> Result<(), rusqlite::Error> {
+    for table in [
+        "observation_log",
+        "verdict",
+        "verdict_document",
+        "gap_count",
+    ] {
+        let mut statement = connection.prepare(&format!("SELECT * FROM {table} LIMIT 1"))?;
+        let mut rows = statement.query([])?;
+        rows.next()?;
+    }
+    Ok(())
 }
 
 fn open_error(path: &Path, error: MigrationError) -> OpenError {

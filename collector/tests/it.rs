@@ -8,6 +8,7 @@ mod it {
     mod durability;
     mod exporting;
     mod fake_backend;
+    mod full_disk;
     mod listening;
     mod matching;
     mod receiving;

@@ -20,6 +20,8 @@ pub struct Config {
     pub forward: bool,
     /// The OTLP endpoint (gRPC) that takes the records; `None` ships none.
     pub otlp: Option<Url>,
+    /// Whether the kernel stamps what arrives, where it can.
+    pub kernel_stamps: bool,
     /// Whether packets are captured, where permitted.
     pub capture: bool,
     /// Whether the endpoints' receive queues are looked up.
@@ -61,6 +63,7 @@ impl Default for Config {
             upstream: None,
             forward: true,
             otlp: None,
+            kernel_stamps: true,
             capture: true,
             queues: true,
             processes: true,
@@ -200,7 +203,8 @@ fn otlp_fault(url: &Url) -> Option<ConfigError> {
     })
 }
 
-fn without_secrets(url: &Url) -> String {
+/// A URL as it may be shown: without user name, password and query.
+pub(crate) fn without_secrets(url: &Url) -> String {
     let mut shown = url.clone();
     // Both fail only for URLs that cannot hold such parts.
     let (Ok(()) | Err(())) = shown.set_username("");

@@ -4,9 +4,12 @@
 //! stack reports which request is being served, and together they make up the
 //! exchanges. All of it runs in the connection's own task.
 
+mod client_side;
 mod interim;
 mod leg;
 mod open_exchange;
+mod server_side;
+mod waiting;
 mod watches;
 
 use std::collections::VecDeque;
@@ -16,9 +19,8 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 use skewtap_core::exchange::Outcome;
-use skewtap_sockstamp::tcp_info;
 
-use crate::message_log::{Passed, Waiting};
+use crate::message_log::Passed;
 use crate::metrics::Dropped;
 use crate::moment::{Arrival, Departure, Read};
 use crate::note::Note;
@@ -26,8 +28,11 @@ use crate::worker::Worker;
 
 use interim::InterimQueue;
 pub(crate) use leg::{ConnectTimes, LegAddresses};
-use leg::{DownLeg, ReadBytes, UpLeg};
+use leg::{DownLeg, UpLeg};
+#[cfg(test)]
+pub(crate) use open_exchange::WatchSlot;
 pub(crate) use open_exchange::{OpenExchange, RequestFacts, TcpSpan, UpSide};
+use waiting::Waiting;
 use watches::Watches;
 
 /// Which of the two connections.
@@ -265,191 +270,10 @@ impl Journal {
         }
     }
 
-    fn read_down(&mut self, bytes: &[u8], read: Read, socket: BorrowedFd<'_>) {
-        if bytes.is_empty() {
-            self.client_ended(read);
-            return;
-        }
-        let span = (self.down.requests.offset(), bytes.len());
-        let this_read = ReadBytes::new(self.down.bounds, read, span, socket);
-        if self.listening_for.is_some() {
-            self.heard_from_client(this_read.first());
-        }
-        let Self {
-            down,
-            waiting,
-            open,
-            served,
-            ..
-        } = self;
-        let responses = &mut down.responses;
-        let (mut heads, mut refused, mut ended) = (0_u64, 0_u64, false);
-        down.requests.feed(
-            bytes,
-            |offset| this_read.at(offset),
-            |passed, method| match passed {
-                Passed::Head { message, .. } => {
-                    responses.expect_response_to(method);
-                    heads += 1;
-                    refused += u64::from(!waiting.push(message));
-                }
-                Passed::Interim { .. } => {}
-                Passed::End { index, end, last } if index < *served => {
-                    if let Some(exchange) = open.back_mut() {
-                        exchange.request_ended(end, last);
-                        ended = true;
-                    }
-                }
-                Passed::End { index, end, last } => waiting.end(index, end, last),
-            },
-        );
-        let (bounds, figures) = this_read.done();
-        (down.bounds, down.tcp) = (bounds, figures.or(down.tcp));
-        self.pipelines |= heads > 1 || (heads > 0 && !self.open.is_empty());
-        self.worker.metrics.messages_lost(refused);
-        if ended {
-            self.finish_if_over();
-        }
-    }
-
-    fn read_up(&mut self, bytes: &[u8], read: Read, socket: BorrowedFd<'_>) {
-        self.up_reads += 1;
-        if bytes.is_empty() {
-            self.server_ended(read);
-            return;
-        }
-        let Self {
-            up,
-            open,
-            interim,
-            watches,
-            ..
-        } = self;
-        let (Some(up), Some(exchange)) = (up, open.back_mut()) else {
-            return;
-        };
-        let span = (up.responses.offset(), bytes.len());
-        let this_read = ReadBytes::new(up.bounds, read, span, socket);
-        watches.server_answered(exchange, this_read.latest());
-        up.responses.feed(
-            bytes,
-            |offset| this_read.at(offset),
-            this_read.latest(),
-            |passed, head| match passed {
-                Passed::Interim { message, status } => {
-                    exchange.interim_arrived(message, status);
-                    if exchange.takes_interim() {
-                        interim.push(head);
-                    }
-                }
-                Passed::Head { message, .. } => exchange.answer_began(message),
-                Passed::End { end, last, .. } => {
-                    exchange.answer_ended(end, last, this_read.figures());
-                }
-            },
-        );
-        if up.responses.is_malformed() {
-            exchange.fault(Outcome::UpstreamMalformed);
-        }
-        let (bounds, figures) = this_read.done();
-        (up.bounds, up.tcp) = (bounds, figures.or(up.tcp));
-    }
-
-    fn server_ended(&mut self, read: Read) {
-        if let (Some(up), Some(exchange)) = (&mut self.up, self.open.back_mut()) {
-            exchange.server_closed(read.after_ns);
-            up.responses.end_of_stream(|passed| {
-                if let Passed::End { end, last, .. } = passed {
-                    exchange.answer_ended(end, last, None);
-                }
-            });
-        }
-        self.fault(Outcome::UpstreamBroken);
-    }
-
-    fn client_left(&mut self) {
-        self.down_ended = true;
-        self.fault(Outcome::ClientGone);
-    }
-
     /// Notes what ends the exchange being served, if nothing did before.
     fn fault(&mut self, fault: Outcome) {
         if let Some(exchange) = self.open.back_mut() {
             exchange.fault(fault);
-        }
-    }
-
-    fn wrote_up(&mut self, bytes: &[u8], when: Departure) {
-        let Self {
-            up,
-            open,
-            watches,
-            worker,
-            ..
-        } = self;
-        let (Some(up), Some(exchange)) = (up, open.back_mut()) else {
-            return;
-        };
-        if up.requests.between_messages() {
-            // A response cannot have come before its request left.
-            up.bounds.nothing_before(when.before_ns);
-        }
-        let responses = &mut up.responses;
-        let mut ended = false;
-        up.requests.feed(
-            bytes,
-            |_| when,
-            |passed, method| match passed {
-                Passed::Head { message, .. } => {
-                    responses.expect_response_to(method);
-                    exchange.ask_began(message);
-                }
-                Passed::Interim { .. } => {}
-                Passed::End { end, last, .. } => {
-                    exchange.ask_ended(end, last);
-                    watches.server(worker, exchange, end, last);
-                    ended = true;
-                }
-            },
-        );
-        if ended {
-            self.finish_if_over();
-        }
-    }
-
-    fn wrote_down(&mut self, bytes: &[u8], when: Departure, socket: BorrowedFd<'_>) {
-        let Self { down, open, .. } = self;
-        let mut ended = None;
-        down.responses.feed(
-            bytes,
-            |_| when,
-            when,
-            |passed, _| match passed {
-                Passed::Interim { message, status } => {
-                    if let Some(exchange) = open.front_mut() {
-                        exchange.interim_sent(message, status);
-                    }
-                }
-                Passed::Head { message, status } => {
-                    if let Some(exchange) = open.front_mut() {
-                        exchange.response_began(message, status);
-                    }
-                }
-                Passed::End { end, last, .. } => ended = Some((end, last)),
-            },
-        );
-        if let Some((end, last)) = ended {
-            self.down.tcp = tcp_info(socket).ok().or(self.down.tcp);
-            self.response_ended(end, last);
-        }
-    }
-
-    fn response_ended(&mut self, end: u64, last: Departure) {
-        if let Some(exchange) = self.open.front_mut() {
-            exchange.response_ended(end, last);
-            self.watches
-                .client(&self.worker, exchange, (end, last), self.down_ended);
-            self.finish_if_over();
         }
     }
 
@@ -477,20 +301,6 @@ impl Journal {
             .metrics
             .exchange(exchange.outcome.unwrap_or(Outcome::ClientGone));
         self.tell(Note::Finished(exchange));
-    }
-
-    /// Takes the client's next sign of life after a response, be it bytes or the end.
-    fn heard_from_client(&mut self, at: Arrival) {
-        if let Some((id, response)) = self.listening_for.take() {
-            // What had come before the response left proves nothing, then or later.
-            self.pipelines |= at.latest_ns() < response.before_ns;
-            let at = (!self.pipelines).then_some(at);
-            if let (Some(at), false) = (at, self.down_ended) {
-                self.watches.client_went_on(at);
-            }
-            let watch = self.watches.take_client();
-            self.tell(Note::Activity { id, at, watch });
-        }
     }
 
     fn no_activity(&mut self, id: u64) {

@@ -1,14 +1,9 @@
 //! The messages of one direction of a connection: where they lie in the
 //! stream, and when their first and last bytes went by.
 
-use std::collections::VecDeque;
-
 use skewtap_capture::http_boundary::{
     LostTrack, RequestBoundaries, RequestBoundary, ResponseBoundaries, ResponseBoundary, Tracking,
 };
-
-/// Most messages whose exchange has not begun; only a client that pipelines makes any.
-const WAITING_CAP: usize = 1_024;
 
 /// One message whose head is complete. Offsets count the bytes of the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -230,51 +225,6 @@ impl<T: Copy> ResponseLog<T> {
     }
 }
 
-/// Requests that have arrived before their exchange began.
-#[derive(Debug)]
-pub(crate) struct Waiting<T> {
-    messages: VecDeque<Message<T>>,
-}
-
-impl<T: Copy> Waiting<T> {
-    pub(crate) const fn new() -> Self {
-        Self {
-            messages: VecDeque::new(),
-        }
-    }
-
-    /// Whether there was room for `message`.
-    pub(crate) fn push(&mut self, message: Message<T>) -> bool {
-        let room = self.messages.len() < WAITING_CAP;
-        if room {
-            self.messages.push_back(message);
-        }
-        room
-    }
-
-    /// Completes the message with this index, if it is here.
-    pub(crate) fn end(&mut self, index: u64, end: u64, last: T) {
-        let found = self.messages.iter_mut().rev().find(|m| m.index == index);
-        if let Some(message) = found {
-            (message.end, message.last) = (Some(end), Some(last));
-        }
-    }
-
-    /// Takes the message with this index out, and forgets those before it.
-    pub(crate) fn take(&mut self, index: u64) -> Option<Message<T>> {
-        while let Some(message) = self.messages.front().copied() {
-            if message.index > index {
-                return None;
-            }
-            self.messages.pop_front();
-            if message.index == index {
-                return Some(message);
-            }
-        }
-        None
-    }
-}
-
 fn after(bytes: &[u8], count: u64) -> &[u8] {
     usize::try_from(count)
         .ok()
@@ -283,87 +233,4 @@ fn after(bytes: &[u8], count: u64) -> &[u8] {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Feeds pieces, each at the time given with it.
-    fn requests(pieces: &[(i64, &[u8])]) -> Vec<Passed<i64>> {
-        let mut log = RequestLog::new();
-        let mut all = Vec::new();
-        for (time, bytes) in pieces {
-            log.feed(bytes, |_| *time, |passed, _| all.push(passed));
-        }
-        all
-    }
-
-    #[test]
-    fn the_first_byte_keeps_the_time_of_its_own_piece() {
-        let passed = requests(&[
-            (10, b"POST / HTTP/1.1\r\n"),
-            (20, b"Content-Length: 4\r\n"),
-            (30, b"\r\nab"),
-            (40, b"cd"),
-        ]);
-        let [
-            Passed::Head { message, .. },
-            Passed::End { index, end, last },
-        ] = passed[..]
-        else {
-            panic!("{passed:?}");
-        };
-        assert_eq!((message.first, message.head), (10, 30));
-        assert_eq!((index, end, last), (0, 42, 40));
-    }
-
-    #[test]
-    fn pipelined_messages_do_not_share_their_first_byte() {
-        let passed = requests(&[
-            (10, b"GET /1 HTTP/1.1\r\n\r\nGET /2 "),
-            (20, b"HTTP/1.1\r\n\r\nGET /3 HTTP/1.1\r\n\r\n"),
-        ]);
-        let firsts: Vec<i64> = passed
-            .iter()
-            .filter_map(|passed| match passed {
-                Passed::Head { message, .. } => Some(message.first),
-                _ => None,
-            })
-            .collect();
-        assert_eq!(firsts, [10, 10, 20]);
-    }
-
-    #[test]
-    fn line_ends_between_requests_belong_to_none() {
-        let passed = requests(&[(10, b"\r\n"), (20, b"GET / HTTP/1.1\r\n\r\n")]);
-        let Passed::Head { message, .. } = passed[0] else {
-            panic!("{passed:?}");
-        };
-        assert_eq!((message.start, message.first), (2, 20));
-    }
-
-    #[test]
-    fn a_response_until_close_ends_with_its_last_byte() {
-        let mut log = ResponseLog::new();
-        log.expect_response_to("GET");
-        let mut all = Vec::new();
-        for (time, bytes) in [
-            (10, &b"HTTP/1.1 100 Continue\r\n\r\n"[..]),
-            (20, b"HTTP/1.1 200 OK\r\n\r\nab"),
-            (30, b"cd"),
-        ] {
-            log.feed(bytes, |_| time, time, |passed, _| all.push(passed));
-        }
-        assert!(!log.between_messages());
-        log.end_of_stream(|passed| all.push(passed));
-        assert!(matches!(all[0], Passed::Interim { status: 100, .. }));
-        assert!(matches!(all[1], Passed::Head { status: 200, .. }));
-        assert!(matches!(
-            all[2],
-            Passed::End {
-                end: 48,
-                last: 30,
-                ..
-            }
-        ));
-        assert!(log.between_messages());
-    }
-}
+mod tests;

@@ -22,6 +22,8 @@ pub(crate) enum Dropped {
     QueueFull,
     /// The collector did not take it in several attempts.
     NotTaken,
+    /// The collector took the batch but not this record.
+    Rejected,
     /// The proxy stopped before the collector took it.
     Stopped,
 }
@@ -32,6 +34,7 @@ impl Dropped {
             Self::FinisherFull => "finisher-full",
             Self::QueueFull => "queue-full",
             Self::NotTaken => "not-taken",
+            Self::Rejected => "rejected",
             Self::Stopped => "stopped",
         }
     }

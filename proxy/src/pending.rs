@@ -184,3 +184,6 @@ impl Entry {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -19,7 +19,7 @@ use crate::metrics::Metrics;
 use crate::note::Notes;
 use crate::target::Router;
 use crate::worker::{self, Seed};
-use crate::{admin, finisher, ship};
+use crate::{admin, finisher, records_thread, ship};
 
 /// Most notes that wait for the finisher.
 const NOTES_ROOM: usize = 65_536;
@@ -41,14 +41,6 @@ pub enum StartError {
         /// What the kernel says.
         source: io::Error,
     },
-    /// The exporter of records could not be made.
-    #[error("cannot export to {endpoint}")]
-    Export {
-        /// The OTLP endpoint.
-        endpoint: String,
-        /// What the exporter says.
-        source: opentelemetry_otlp::ExporterBuildError,
-    },
 }
 
 /// Why a proxy stopped serving other than by being told to.
@@ -58,6 +50,9 @@ pub enum ServeError {
     /// A forwarding thread could not be started or could not run.
     #[error("forwarding thread failed")]
     Worker(#[source] io::Error),
+    /// The thread that ships records could not be started.
+    #[error("thread for records failed")]
+    Records(#[source] io::Error),
 }
 
 /// The addresses that a proxy listens on.
@@ -77,7 +72,6 @@ pub struct Proxy {
     admin: Option<TcpListener>,
     metrics: Arc<Metrics>,
     sources: Sources,
-    exporter: Option<ship::Exporter>,
     watcher: Option<Arc<Watcher>>,
     capture: Option<CaptureThread>,
     _primer: Option<Primer>,
@@ -91,13 +85,11 @@ impl Proxy {
     /// [`StartError`] says what cannot be used and how to change it.
     pub async fn bind(config: Config) -> Result<Self, StartError> {
         config.check().map_err(StartError::Config)?;
-        // The primer waits for the kernel, a few milliseconds as a rule.
-        let primer = tokio::task::spawn_blocking(Primer::new).await;
-        let primer = primer.unwrap_or_else(|panic| Err(io::Error::other(panic)));
-        let traffic = open(config.listen, config.backlog, "--listen")?;
+        let (primer, stamps) = start_stamps(&config).await;
+        let traffic = open(&config, config.listen, "--listen")?;
         let admin = config
             .admin
-            .map(|address| open(address, config.backlog, "--admin"));
+            .map(|address| open(&config, address, "--admin"));
         let admin = admin.transpose()?;
         let addresses = Addresses {
             traffic: address_of(&traffic, config.listen, "--listen")?,
@@ -115,14 +107,13 @@ impl Proxy {
             .as_ref()
             .map(|watcher| watcher.availability().clone());
         let sources = Sources {
-            kernel_stamps: state_of(&primer),
+            kernel_stamps: stamps,
             capture: capture_state,
             queues: watched
                 .as_ref()
                 .map_or(SourceState::Off, |state| state.queues.clone()),
             processes: watched.map_or(SourceState::Off, |state| state.processes),
         };
-        let exporter = config.otlp.as_ref().map(ship::Exporter::new).transpose()?;
         Ok(Self {
             config: Arc::new(config),
             addresses,
@@ -130,10 +121,9 @@ impl Proxy {
             admin,
             metrics: Arc::new(Metrics::new()),
             sources,
-            exporter,
             watcher,
             capture,
-            _primer: primer.ok(),
+            _primer: primer,
         })
     }
 
@@ -159,11 +149,12 @@ impl Proxy {
         let _stop_on_every_way_out = stop.clone().drop_guard();
         let (notes, notes_out) = Notes::new(NOTES_ROOM);
         let ending = CancellationToken::new();
-        let (records, shipping) =
-            ship::start(&self.config, self.exporter, &self.metrics, ending.clone());
+        let (records, shipping) = ship::prepare(&self.config, &self.metrics, ending.clone());
         let packets = self.capture.as_ref().map(CaptureThread::seen);
         let setup = finisher::Setup::new(&self.config, self.sources, packets.clone());
-        let finishing = tokio::spawn(finisher::run(setup, notes_out, records));
+        let finishing = finisher::run(setup, notes_out, records);
+        let records_end =
+            records_thread::start(finishing, shipping).map_err(ServeError::Records)?;
         if let Some(listener) = self.admin {
             let observed = Observed {
                 metrics: Arc::clone(&self.metrics),
@@ -197,10 +188,8 @@ impl Proxy {
             finished(worker.await)?;
         }
         ending.cancel();
-        for task in [finishing, shipping] {
-            if let Err(error) = task.await {
-                tracing::error!(error = %error, "a task ended badly");
-            }
+        if records_end.await.is_err() {
+            tracing::error!("the thread of the records panicked");
         }
         outcome
     }
@@ -255,8 +244,12 @@ fn finished(end: Result<io::Result<()>, oneshot::error::RecvError>) -> Result<()
         .map_err(ServeError::Worker)
 }
 
-fn open(address: SocketAddr, backlog: u16, flag: &'static str) -> Result<TcpListener, StartError> {
-    listen(address, backlog).map_err(|source| StartError::Listen {
+fn open(
+    config: &Config,
+    address: SocketAddr,
+    flag: &'static str,
+) -> Result<TcpListener, StartError> {
+    listen(address, config.backlog, config.kernel_stamps).map_err(|source| StartError::Listen {
         address,
         flag,
         source,
@@ -304,10 +297,16 @@ fn watching(config: &Config) -> WatcherSettings {
     }
 }
 
-fn state_of(primer: &io::Result<Primer>) -> SourceState {
-    match primer {
-        Ok(_) => SourceState::Used,
-        Err(error) => SourceState::Unavailable(error.to_string()),
+/// Has the kernel stamp what arrives, if that is wanted, for as long as the primer lives.
+async fn start_stamps(config: &Config) -> (Option<Primer>, SourceState) {
+    if !config.kernel_stamps {
+        return (None, SourceState::Off);
+    }
+    // The primer waits for the kernel, a few milliseconds as a rule.
+    let primer = tokio::task::spawn_blocking(Primer::new).await;
+    match primer.unwrap_or_else(|panic| Err(io::Error::other(panic))) {
+        Ok(primer) => (Some(primer), SourceState::Used),
+        Err(error) => (None, SourceState::Unavailable(error.to_string())),
     }
 }
 

@@ -1,24 +1,26 @@
 //! Records on their way to the collector, as OpenTelemetry spans over OTLP.
+//!
+//! Written here from the record on, not by the SDK's exporter: that copies each attribute three
+//! times, and would take half of what a request costs in all.
 
-mod span;
+mod otlp_client;
+mod protobuf;
+mod span_batch;
 
+use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use opentelemetry::KeyValue;
-use opentelemetry_otlp::{SpanExporter, WithExportConfig};
-use opentelemetry_sdk::Resource;
-use opentelemetry_sdk::trace::{IdGenerator, RandomIdGenerator, SpanData, SpanExporter as _};
 use skewtap_core::exchange::ExchangeRecord;
 use tokio::sync::mpsc;
-use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::sync::CancellationToken;
-use url::Url;
 
 use crate::config::Config;
 use crate::metrics::{Dropped, Metrics};
-use crate::proxy::StartError;
+
+use otlp_client::OtlpClient;
+use span_batch::SpanBatch;
 
 /// Most records of one request to the collector.
 const BATCH: usize = 512;
@@ -26,41 +28,11 @@ const BATCH: usize = 512;
 /// How long the first record of a batch waits for others.
 const BATCH_WAIT: Duration = Duration::from_millis(200);
 
-/// Longest time for one request to the collector.
-const EXPORT_TIMEOUT: Duration = Duration::from_secs(5);
-
 /// Requests made for one batch before it is dropped.
 const ATTEMPTS: u32 = 60;
 
 /// Pauses between two requests for one batch: at first, and at most.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
-
-/// The name of the proxy as a service.
-const SERVICE: &str = "skewtap-proxy";
-
-/// Where records go.
-#[derive(Debug)]
-pub(crate) struct Exporter(SpanExporter);
-
-impl Exporter {
-    /// An exporter for `endpoint`; it connects when first used.
-    ///
-    /// # Errors
-    /// When the endpoint cannot be used.
-    pub(crate) fn new(endpoint: &Url) -> Result<Self, StartError> {
-        let mut exporter = SpanExporter::builder()
-            .with_tonic()
-            .with_endpoint(endpoint.as_str())
-            .with_timeout(EXPORT_TIMEOUT)
-            .build()
-            .map_err(|source| StartError::Export {
-                endpoint: endpoint.to_string(),
-                source,
-            })?;
-        exporter.set_resource(&resource());
-        Ok(Self(exporter))
-    }
-}
 
 /// The queue to the collector.
 #[derive(Debug)]
@@ -80,41 +52,41 @@ impl Records {
     }
 }
 
-/// Starts to ship. The task ends when the queue is dropped and empty, or when the time allowed
-/// after `ending` is over.
-pub(crate) fn start(
+/// A queue to the collector, and what ships it. The latter ends when the queue is dropped and
+/// empty, or when the time allowed after `ending` is over.
+pub(crate) fn prepare(
     config: &Config,
-    exporter: Option<Exporter>,
     metrics: &Arc<Metrics>,
     ending: CancellationToken,
-) -> (Records, JoinHandle<()>) {
+) -> (Records, impl Future<Output = ()> + Send + 'static) {
     let (queue, records) = mpsc::channel(config.ship_queue);
+    let client = config.otlp.as_ref().map(OtlpClient::new);
     let sender = Records {
-        queue: exporter.is_some().then_some(queue),
+        queue: client.is_some().then_some(queue),
         metrics: Arc::clone(metrics),
     };
     let metrics = Arc::clone(metrics);
     let drain_timeout = config.drain_timeout;
-    let task = tokio::spawn(async move {
-        if let Some(exporter) = exporter {
+    let shipping = async move {
+        if let Some(client) = client {
             let shipper = Shipper {
-                exporter,
+                client,
                 records,
                 metrics,
-                batch: Vec::with_capacity(BATCH),
+                batch: SpanBatch::new(),
             };
             shipper.run(ending, drain_timeout).await;
         }
-    });
-    (sender, task)
+    };
+    (sender, shipping)
 }
 
 struct Shipper {
-    exporter: Exporter,
+    client: OtlpClient,
     records: mpsc::Receiver<ExchangeRecord>,
     metrics: Arc<Metrics>,
     /// What is being sent.
-    batch: Vec<SpanData>,
+    batch: SpanBatch,
 }
 
 impl Shipper {
@@ -135,60 +107,64 @@ impl Shipper {
     }
 
     async fn ship_all(&mut self) {
-        while self.next_batch().await {
+        let mut taken = Vec::with_capacity(BATCH);
+        while self.next_batch(&mut taken).await {
             self.export().await;
             self.batch.clear();
         }
     }
 
-    /// Fills the batch with at least one record; whether there was one.
-    async fn next_batch(&mut self) -> bool {
-        let Some(first) = self.records.recv().await else {
+    /// Fills the batch with at least one record; whether there was one. `taken` is empty before
+    /// and after.
+    async fn next_batch(&mut self, taken: &mut Vec<ExchangeRecord>) -> bool {
+        if self.records.recv_many(taken, BATCH).await == 0 {
             return false;
-        };
-        self.batch.push(span::of(&first));
+        }
         let until = Instant::now() + BATCH_WAIT;
-        while self.batch.len() < BATCH {
-            match timeout_at(until, self.records.recv()).await {
-                Ok(Some(record)) => self.batch.push(span::of(&record)),
-                Ok(None) | Err(_) => break,
+        loop {
+            for record in taken.drain(..) {
+                self.batch.add(&record);
+            }
+            let room = BATCH.saturating_sub(self.batch.len());
+            if room == 0 {
+                return true;
+            }
+            match timeout_at(until, self.records.recv_many(taken, room)).await {
+                Ok(more) if more > 0 => {}
+                Ok(_) | Err(_) => return true,
             }
         }
-        true
     }
 
     /// Sends the batch, again and again if need be.
-    async fn export(&self) {
+    async fn export(&mut self) {
+        let records = self.batch.len() as u64;
+        let message = self.batch.message();
         let mut pause = PAUSES.0;
         for attempt in 1..=ATTEMPTS {
-            let Err(error) = self.exporter.0.export(self.batch.clone()).await else {
-                if attempt > 1 {
-                    tracing::info!(attempt, "collector takes records again");
+            match self.client.export(message.clone()).await {
+                Ok(rejected) => {
+                    if attempt > 1 {
+                        tracing::info!(attempt, "collector takes records again");
+                    }
+                    if rejected > 0 {
+                        tracing::warn!(records = rejected, "collector rejects records");
+                        self.metrics.dropped(Dropped::Rejected, rejected);
+                    }
+                    self.metrics.shipped(records.saturating_sub(rejected));
+                    return;
                 }
-                self.metrics.shipped(self.batch.len() as u64);
-                return;
-            };
-            if attempt == 1 {
-                tracing::warn!(error = %error, "collector does not take records, trying again");
-            } else {
-                tracing::debug!(error = %error, attempt, "collector does not take records");
+                Err(error) if attempt == 1 => {
+                    let waiting = self.records.len();
+                    tracing::warn!(error = %error, waiting, "collector does not take records");
+                }
+                Err(error) => {
+                    tracing::debug!(error = %error, attempt, "collector does not take records");
+                }
             }
             sleep(pause).await;
             pause = pause.saturating_mul(2).min(PAUSES.1);
         }
-        self.metrics
-            .dropped(Dropped::NotTaken, self.batch.len() as u64);
+        self.metrics.dropped(Dropped::NotTaken, records);
     }
-}
-
-fn resource() -> Resource {
-    let instance = RandomIdGenerator::default().new_trace_id();
-    let mut attributes = vec![KeyValue::new("service.instance.id", instance.to_string())];
-    if let Ok(name) = std::fs::read_to_string("/proc/sys/kernel/hostname") {
-        attributes.push(KeyValue::new("host.name", name.trim().to_owned()));
-    }
-    Resource::builder_empty()
-        .with_service_name(SERVICE)
-        .with_attributes(attributes)
-        .build()
 }

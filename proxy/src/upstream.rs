@@ -22,6 +22,7 @@ use crate::moment::Departure;
 use crate::relayed_body::RequestBody;
 use crate::stamped_io::StampedIo;
 use crate::target::Target;
+use crate::worker::Worker;
 
 /// The innermost service: gives the server's response.
 pub(crate) struct Upstream {
@@ -110,7 +111,7 @@ async fn dial(connection: &Connection, target: &Target) -> Result<(), ExchangeEr
     }
     let connecting = async {
         let addresses = resolve(target).await?;
-        connect_to_one(addresses, |address| worker.router.is_own(address)).await
+        connect_to_one(addresses, worker).await
     };
     let (socket, times) = tokio::time::timeout(allowed, connecting)
         .await
@@ -159,14 +160,14 @@ async fn resolve(target: &Target) -> Result<Vec<SocketAddr>, ExchangeError> {
 /// Tries the addresses in order, as they were given.
 async fn connect_to_one(
     addresses: Vec<SocketAddr>,
-    is_own: impl Fn(SocketAddr) -> bool,
+    worker: &Worker,
 ) -> Result<(TcpStream, ConnectTimes), ExchangeError> {
     let mut failure = io::Error::from(io::ErrorKind::NotFound);
     for address in addresses {
-        if is_own(address) {
+        if worker.router.is_own(address) {
             return Err(ExchangeError::Loop);
         }
-        match connect(address).await {
+        match connect(address, worker.config.kernel_stamps).await {
             Ok(connected) => return Ok(connected),
             Err(error) => failure = error,
         }
@@ -178,14 +179,14 @@ async fn connect_to_one(
     })
 }
 
-async fn connect(address: SocketAddr) -> io::Result<(TcpStream, ConnectTimes)> {
+async fn connect(address: SocketAddr, stamps: bool) -> io::Result<(TcpStream, ConnectTimes)> {
     let socket = if address.is_ipv4() {
         TcpSocket::new_v4()?
     } else {
         TcpSocket::new_v6()?
     };
     socket.set_nodelay(true)?;
-    if let Err(error) = enable_receive_stamps(socket.as_fd()) {
+    if stamps && let Err(error) = enable_receive_stamps(socket.as_fd()) {
         tracing::debug!(error = %error, "no receive stamps on the connection to the server");
     }
     let mut connecting = pin!(socket.connect(address));

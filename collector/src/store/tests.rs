@@ -317,3 +317,22 @@ fn the_oldest_verdicts_are_let_go_when_there_are_too_many() {
         bench.close();
     });
 }
+
+#[test]
+fn a_clock_that_was_set_back_deletes_nothing_and_keeps_taking_verdicts() {
+    on_runtime(|runtime| {
+        let bench = Bench::new(Limits {
+            retention: Retention {
+                age: Duration::from_secs(60),
+                ..Retention::default()
+            },
+            ..limits()
+        });
+        bench.write(vec![row(1, 1)], 10_000 * S);
+        assert_eq!(bench.write(vec![row(2, 1)], 50 * S), [Written::New]);
+        assert_eq!(bench.write(vec![row(1, 2)], 51 * S), [Written::Revised]);
+        let page = runtime.block_on(bench.queries().exchanges(Filter::default()));
+        assert_eq!(page.unwrap().verdicts.len(), 2);
+        bench.close();
+    });
+}

@@ -1,6 +1,6 @@
-//! Reads verdicts from a collector's API.
+//! Reads verdicts from a collector's API, and counters from anything that has `/metrics`.
 
-use std::net::SocketAddr;
+use std::fmt::Display;
 use std::time::Duration;
 
 use http_body_util::{BodyExt as _, Empty, Limited};
@@ -9,6 +9,7 @@ use hyper::{StatusCode, Uri};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::time::timeout;
 
@@ -60,8 +61,8 @@ pub(crate) enum ApiError {
         /// The body, or its beginning.
         words: String,
     },
-    /// The answer is not JSON.
-    #[error("{uri} does not answer with JSON")]
+    /// The answer is not JSON of the form that was asked for.
+    #[error("{uri} does not answer with the JSON that was asked for")]
     Json {
         /// What was asked.
         uri: Uri,
@@ -70,17 +71,18 @@ pub(crate) enum ApiError {
     },
 }
 
-/// One collector's API.
+/// One part's HTTP address.
 pub(crate) struct ApiClient {
-    address: SocketAddr,
+    authority: String,
     client: Client<HttpConnector, Empty<Bytes>>,
 }
 
 impl ApiClient {
-    /// The API at `address`.
-    pub(crate) fn new(address: SocketAddr) -> Self {
+    /// The API at `authority`, which is `host:port`.
+    pub(crate) fn new(authority: impl Display) -> Self {
         let client = Client::builder(TokioExecutor::new()).build_http();
-        Self { address, client }
+        let authority = authority.to_string();
+        Self { authority, client }
     }
 
     /// The verdict on one client span; `None` while there is none.
@@ -92,21 +94,48 @@ impl ApiClient {
         trace_id: &str,
         span_id: &str,
     ) -> Result<Option<Value>, ApiError> {
-        self.get(&format!("/api/v1/exchanges/{trace_id}/{span_id}"))
+        self.json(&format!("/api/v1/exchanges/{trace_id}/{span_id}"))
             .await
     }
 
-    async fn get(&self, path: &str) -> Result<Option<Value>, ApiError> {
-        let uri = format!("http://{}{path}", self.address);
+    /// What is answered at `path`, read from JSON; `None` where nothing is.
+    ///
+    /// # Errors
+    /// [`ApiError`].
+    pub(crate) async fn json<T: DeserializeOwned>(
+        &self,
+        path: &str,
+    ) -> Result<Option<T>, ApiError> {
+        let (uri, body) = self.get(path).await?;
+        let Some(body) = body else {
+            return Ok(None);
+        };
+        serde_json::from_slice(&body)
+            .map(Some)
+            .map_err(|source| ApiError::Json { uri, source })
+    }
+
+    /// The text of `/metrics`; empty where there is none.
+    ///
+    /// # Errors
+    /// [`ApiError`].
+    pub(crate) async fn metrics(&self) -> Result<String, ApiError> {
+        let (_, body) = self.get("/metrics").await?;
+        Ok(String::from_utf8_lossy(&body.unwrap_or_default()).into_owned())
+    }
+
+    async fn get(&self, path: &str) -> Result<(Uri, Option<Bytes>), ApiError> {
+        let uri = format!("http://{}{path}", self.authority);
         let uri: Uri = uri
             .parse()
             .map_err(|source| ApiError::Address { uri, source })?;
-        timeout(TIMEOUT, self.fetch(&uri))
-            .await
-            .map_err(|_| ApiError::Timeout { uri })?
+        match timeout(TIMEOUT, self.fetch(&uri)).await {
+            Ok(body) => Ok((uri, body?)),
+            Err(_) => Err(ApiError::Timeout { uri }),
+        }
     }
 
-    async fn fetch(&self, uri: &Uri) -> Result<Option<Value>, ApiError> {
+    async fn fetch(&self, uri: &Uri) -> Result<Option<Bytes>, ApiError> {
         let uri = uri.clone();
         let response = match self.client.get(uri.clone()).await {
             Ok(response) => response,
@@ -127,9 +156,7 @@ impl ApiClient {
             let words = String::from_utf8_lossy(&body).chars().take(200).collect();
             return Err(ApiError::Status { uri, status, words });
         }
-        serde_json::from_slice(&body)
-            .map(Some)
-            .map_err(|source| ApiError::Json { uri, source })
+        Ok(Some(body))
     }
 }
 

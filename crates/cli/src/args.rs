@@ -1,21 +1,29 @@
 //! The command line. Every flag can also be set by the variable its help names.
 
 mod collector;
+mod config;
 mod demo;
 mod endpoint;
+mod keeping;
 mod proxy;
+mod run;
+
+use std::path::PathBuf;
 
 use clap::{Args as ArgGroup, Parser, Subcommand, ValueEnum};
 
 pub(crate) use collector::{CollectorArgs, ExportFormat, MessageFormat, OnwardArgs, SenderArgs};
+pub(crate) use config::{ConfigAction, ConfigArgs};
 pub(crate) use demo::{Behaviour, DemoArgs, DemoClientArgs, DemoOriginArgs};
 pub(crate) use proxy::ProxyArgs;
+pub(crate) use run::{FailOn, JsonTarget, Map, RunArgs};
 
 use crate::failure::Exit;
 
 const EXAMPLES: &str = "\
 Examples:
   skewtap demo                                      see it find planted gaps, in about ten seconds
+  skewtap run -- curl http://example.com/           run a client, see where each request's time went
   skewtap collector --store ./skewtap-store         receive spans, show verdicts
   skewtap proxy --upstream http://127.0.0.1:9000    stand before a server";
 
@@ -30,6 +38,9 @@ Examples:
 pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) log: LogArgs,
+    /// A TOML file with settings; flags and variables go before it
+    #[arg(long, global = true, value_name = "FILE", env = "SKEWTAP_CONFIG")]
+    pub(crate) config: Option<PathBuf>,
     #[command(subcommand)]
     pub(crate) command: Command,
 }
@@ -39,7 +50,8 @@ pub(crate) struct Args {
 #[command(next_help_heading = "Logs")]
 pub(crate) struct LogArgs {
     /// What to log: a level (error, warn, info, debug, trace) or directives such as
-    /// `warn,skewtap_proxy=debug` [default: RUST_LOG, else info; warn for the demo]
+    /// `warn,skewtap_proxy=debug` [default: RUST_LOG, else info; warn for the demo; error
+    /// for run, where RUST_LOG is the command's]
     #[arg(long, global = true, value_name = "FILTER", env = "SKEWTAP_LOG")]
     pub(crate) log: Option<String>,
     /// How to write logs
@@ -65,8 +77,10 @@ pub(crate) enum LogFormat {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Demo(DemoArgs),
+    Run(RunArgs),
     Proxy(ProxyArgs),
     Collector(Box<CollectorArgs>),
+    Config(ConfigArgs),
     #[command(hide = true)]
     DemoOrigin(DemoOriginArgs),
     #[command(hide = true)]
@@ -89,9 +103,10 @@ mod tests {
             if command.is_hide_set() {
                 continue;
             }
-            for flag in command.get_arguments().filter(|flag| !flag.is_hide_set()) {
+            let flags = command.get_arguments();
+            for flag in flags.filter(|flag| !flag.is_hide_set() && !flag.is_positional()) {
                 let name = flag.get_id().as_str();
-                if name == "help" {
+                if name == "help" || flag.is_positional() {
                     continue;
                 }
                 let variable = flag.get_env().and_then(|name| name.to_str());

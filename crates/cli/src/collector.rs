@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, anyhow};
 use skewtap_collector::{
     Collector, Config, ExportConfig, ExportProtocol, TlsFiles, WebhookConfig, WebhookFormat,
 };
@@ -27,10 +27,16 @@ async fn collect(args: &CollectorArgs) -> Result<Exit, Failure> {
     let mut shutdown = Shutdown::listen(args.end_with_stdin)
         .context("cannot listen for signals")
         .map_err(Failure::cannot_start)?;
+    args.senders
+        .check()
+        .and_then(|()| args.onward.check())
+        .map_err(|what| Failure::usage(anyhow!(what)))?;
     let mut config = Config {
         otlp_grpc: args.otlp_grpc,
         otlp_http: args.otlp_http,
         http: args.http,
+        retention: args.keeping.retention(),
+        most_log_bytes: args.keeping.backlog_size,
         otlp_tls: tls(&args.senders),
         otlp_token_file: args.senders.otlp_token_file.clone(),
         export: export(&args.onward),

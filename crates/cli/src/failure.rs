@@ -19,6 +19,8 @@ pub(crate) enum Exit {
     Broken,
     /// The user stopped it before it was done.
     Interrupted,
+    /// A program that it ran for the user ended with this code.
+    Command(u8),
 }
 
 impl Exit {
@@ -27,12 +29,13 @@ impl Exit {
 Exit codes:
   0    done as asked
   1    measured, and not as wanted (demo: a planted gap missed, or a healthy exchange flagged)
-  2    wrong command line or environment
+  2    wrong command line, environment or configuration file
   3    could not start (port taken, store cannot be opened)
   4    broke while running
   130  interrupted before it was done";
 
-    const fn code(self) -> u8 {
+    /// The code.
+    pub(crate) const fn code(self) -> u8 {
         match self {
             Self::Done => 0,
             Self::Unwanted => 1,
@@ -40,6 +43,7 @@ Exit codes:
             Self::CannotStart => 3,
             Self::Broken => 4,
             Self::Interrupted => 130,
+            Self::Command(code) => code,
         }
     }
 }

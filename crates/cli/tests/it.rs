@@ -4,11 +4,18 @@
 #[cfg(test)]
 mod it {
     mod command_line;
+    mod configuration;
+    mod delaying_server;
     mod demo_end_to_end;
     mod demo_parts;
     mod finished;
+    mod measured_run;
     mod otlp_sink;
     mod own_spans;
     mod program;
+    mod run_collector;
+    mod run_command;
+    mod run_real_clients;
+    mod run_stages;
     mod start_up;
 }

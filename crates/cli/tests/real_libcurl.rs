@@ -5,6 +5,7 @@
 mod real_libcurl {
     #[path = "../it/program.rs"]
     mod program;
+    mod run_gate;
     mod sweep;
     mod system;
 }

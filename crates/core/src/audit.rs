@@ -5,6 +5,7 @@ use crate::cause;
 use crate::clock::{ClientClock, ClockOffset, Interval, ProxyClock, ServerClock};
 use crate::contradiction;
 use crate::exchange::{ExchangeRecord, Outcome};
+use crate::exchange_detail::ExchangeDetail;
 use crate::ledger::build::{self, Offsets};
 use crate::ledger::{Explanation, Ledger};
 use crate::peer_offset::{client_offset, server_offset};
@@ -91,6 +92,11 @@ pub fn audit(observed: &Observed, clocks: &KnownClocks, policy: &Policy) -> Opti
         faults,
         quality: quality::of(observed, &paths, &offsets),
         bars: bars::of(observed, &paths, &offsets, started_ns.unwrap_or_default()),
+        exchanges_detail: observed
+            .exchanges
+            .iter()
+            .map(ExchangeDetail::from)
+            .collect(),
     })
 }
 

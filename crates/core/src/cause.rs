@@ -10,6 +10,9 @@ use crate::ledger::Row;
 use crate::policy::Policy;
 use crate::verdict::Finding;
 
+/// The names of all causes, for those who have to know a name from a slip of the pen.
+pub const NAMES: &[&str] = &[client_blind_sleep::NAME];
+
 /// Looks for a cause of the time in `row`, a gap of `exchange` long enough to ask about.
 pub(crate) fn of_row(row: &Row, exchange: &ExchangeRecord, policy: &Policy) -> Option<Finding> {
     client_blind_sleep::look(row, exchange, policy)

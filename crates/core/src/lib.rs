@@ -20,6 +20,7 @@ mod contradiction;
 pub mod endpoint;
 pub mod exchange;
 pub mod exchange_attributes;
+pub mod exchange_detail;
 pub mod ids;
 pub mod ledger;
 pub mod milestone;

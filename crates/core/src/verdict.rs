@@ -2,6 +2,7 @@
 
 use crate::clock::{ClientClock, ClockOffset, Interval, ProxyClock, ServerClock};
 use crate::exchange::{Outcome, Sources};
+use crate::exchange_detail::ExchangeDetail;
 use crate::ids::{SpanId, TraceId};
 use crate::ledger::{Ledger, Segment};
 
@@ -52,6 +53,8 @@ pub struct Verdict {
     pub quality: Quality,
     /// What to draw: bars on the proxy's time axis.
     pub bars: Vec<Bar>,
+    /// The exchanges under this client span, in order.
+    pub exchanges_detail: Vec<ExchangeDetail>,
 }
 
 impl Verdict {

@@ -3,6 +3,8 @@
 //! Times are in seconds, as numbers; what is unknown is null. Every field that
 //! is a measurement with bounds is an object with `lo_seconds` and `hi_seconds`.
 
+mod exchange_json;
+
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
@@ -11,6 +13,8 @@ use crate::clock::Interval;
 use crate::exchange::SourceState;
 use crate::ledger::{Explanation, Row, Segment};
 use crate::verdict::{Bar, Finding, Verdict};
+
+pub use exchange_json::ExchangeJson;
 
 /// A verdict in the form of JSON.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -69,6 +73,9 @@ pub struct VerdictJson {
     pub quality: QualityJson,
     /// What to draw.
     pub bars: Vec<BarJson>,
+    /// The exchanges with their instants, in order; none in documents older than this field.
+    #[serde(default)]
+    pub exchanges_detail: Vec<ExchangeJson>,
 }
 
 /// A length with bounds.
@@ -221,8 +228,17 @@ impl From<&Verdict> for VerdictJson {
             flagged: verdict.flagged,
             quality: QualityJson::from(verdict),
             bars: verdict.bars.iter().map(BarJson::from).collect(),
+            exchanges_detail: exchanges_detail(verdict),
         }
     }
+}
+
+fn exchanges_detail(verdict: &Verdict) -> Vec<ExchangeJson> {
+    let started_ns = verdict.started_ns.unwrap_or_default();
+    let details = verdict.exchanges_detail.iter();
+    details
+        .map(|detail| ExchangeJson::new(detail, started_ns))
+        .collect()
 }
 
 impl From<Interval> for Bounds {

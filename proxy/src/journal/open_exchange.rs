@@ -109,13 +109,6 @@ impl OpenExchange {
         index: u64,
     ) -> Self {
         Self {
-            id,
-            facts,
-            trace: None,
-            outcome: None,
-            fault: None,
-            status: None,
-            down: down.addresses,
             down_earlier: i64::try_from(index).unwrap_or(i64::MAX),
             down_tcp: TcpSpan {
                 before: down.tcp,
@@ -123,6 +116,24 @@ impl OpenExchange {
             },
             accepted_ns: (index == 0).then_some(down.accepted_ns),
             request,
+            ..Self::bare(id, facts, down.addresses)
+        }
+    }
+
+    /// An exchange of which nothing is known but the request.
+    pub(crate) fn bare(id: u64, facts: RequestFacts, down: LegAddresses) -> Self {
+        Self {
+            id,
+            facts,
+            trace: None,
+            outcome: None,
+            fault: None,
+            status: None,
+            down,
+            down_earlier: 0,
+            down_tcp: TcpSpan::default(),
+            accepted_ns: None,
+            request: None,
             sent_continue: None,
             response: None,
             up: None,

@@ -17,8 +17,8 @@ use crate::collector::{self, Shipped};
 /// Longest wait for anything that must come.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Far longer than bytes take on loopback, far shorter than the pauses that tests plant.
-const SHORTLY_NS: i64 = 15_000_000;
+/// Far longer than bytes take on loopback, shorter than the pauses that tests plant.
+const SHORTLY_NS: i64 = 40_000_000;
 
 /// A trace context as a client sends it.
 pub(crate) const CONTEXT: &str =

@@ -17,6 +17,8 @@ const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 fn capturing(test: &str, upstream: std::net::SocketAddr) -> Option<Running> {
     let proxy = Running::start(skewtap_proxy::Config {
         capture: true,
+        // Long enough for an acknowledgement that the client's kernel delays.
+        packet_grace: Duration::from_secs(1),
         ..config(upstream)
     });
     if proxy.sources.capture == SourceState::Used {
@@ -108,6 +110,7 @@ fn packets_of_a_new_port_are_captured_from_then_on_needs_cap_net_raw() {
     let Some(proxy) = capturing(name, address).map(|_| {
         Running::start(skewtap_proxy::Config {
             capture: true,
+            packet_grace: Duration::from_secs(1),
             ..forward
         })
     }) else {

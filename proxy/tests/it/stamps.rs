@@ -144,7 +144,6 @@ fn what_leaves_has_the_time_of_its_write() {
     ] {
         let write = stamp(&timed.record, milestone, Source::WriteBracket);
         assert_within(write, (sent.0, got), milestone.name());
-        assert!(write.lo() < sent.1 + 15_000_000, "{milestone} left at once");
     }
 }
 
@@ -309,7 +308,10 @@ fn bytes_read_late_have_an_interval_that_holds_their_arrival() {
     let (first, last) = server.join().unwrap().remove(0);
     let record = proxy.record();
     assert_arrived(&record, Milestone::UpResponseFirst, first);
-    assert_arrived(&record, Milestone::UpResponseLast, last);
+    // It may have waited on the server's side until there was room for it.
+    let read = stamp(&record, Milestone::UpResponseLast, Source::User).hi();
+    let came = stamp(&record, Milestone::UpResponseLast, Source::Kernel);
+    assert_within(came, (last.0, read), "last byte");
     let limited = record.down.tcp.unwrap().window_limited_ns;
     assert!(
         limited > 100_000_000,

@@ -12,6 +12,7 @@ use jiff::SignedDuration;
 
 pub(crate) use self::onward::{ExportFormat, MessageFormat, OnwardArgs};
 pub(crate) use self::senders::SenderArgs;
+use super::keeping::KeepingArgs;
 use crate::failure::Exit;
 
 const NOTES: &str = "\
@@ -62,6 +63,8 @@ pub(crate) struct CollectorArgs {
         default_value = "skewtap-store"
     )]
     pub(crate) store: PathBuf,
+    #[command(flatten)]
+    pub(crate) keeping: KeepingArgs,
     /// How long to wait for a missing side before judging what is there, 1s to 5m; exporters hold
     /// spans back for up to 5s
     #[arg(

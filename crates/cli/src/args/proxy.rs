@@ -85,6 +85,12 @@ pub(crate) struct ProxyArgs {
         value_parser = FalseyValueParser::new()
     )]
     pub(crate) no_processes: bool,
+    /// Do not have the kernel stamp what arrives: for measuring what that costs
+    #[arg(long, hide = true)]
+    pub(crate) no_stamps: bool,
+    /// Ship no records: for measuring what that costs
+    #[arg(long, hide = true)]
+    pub(crate) no_records: bool,
     /// End when standard input reaches its end: for a program that starts this one
     #[arg(long, hide = true)]
     pub(crate) end_with_stdin: bool,

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use skewtap_core::verdict_json::SourcesJson;
 
 use super::client_report::{ClientReport, Truth};
 use super::judgement::{Judgement, judge};
 use super::verdict_document::VerdictDocument;
+use crate::sources_not_used::not_used;
 
 /// All exchanges of a demo, with their verdicts.
 pub(super) struct Outcome {
@@ -111,22 +111,9 @@ impl Outcome {
     fn not_used(&self) -> Vec<String> {
         let verdicts = self.exchanges.iter().filter_map(|one| one.verdict.as_ref());
         let sources = verdicts.filter_map(|verdict| verdict.fields.quality.sources.as_ref());
-        let states: BTreeSet<String> = sources.flat_map(unused).collect();
+        let states: BTreeSet<String> = sources.flat_map(not_used).collect();
         states.into_iter().collect()
     }
-}
-
-fn unused(sources: &SourcesJson) -> Vec<String> {
-    [
-        ("kernel stamps", &sources.kernel_stamps),
-        ("packets", &sources.capture),
-        ("receive queues", &sources.queues),
-        ("process samples", &sources.processes),
-    ]
-    .into_iter()
-    .filter(|(_, state)| *state != "used")
-    .map(|(name, state)| format!("{name}: {state}"))
-    .collect()
 }
 
 impl JudgedExchange {

@@ -148,7 +148,7 @@ fn assert_spans(verdict: &Value, with_client_span: bool) {
     assert!((server - wire).abs() < 0.050, "{verdict:#}");
 }
 
-fn alone() -> MutexGuard<'static, ()> {
+pub(super) fn alone() -> MutexGuard<'static, ()> {
     // A test that failed has not spoilt anything for the next.
     ONE_SWEEP.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -147,7 +147,7 @@ pub(super) fn calls_of(sweep: Child) -> Vec<Call> {
 }
 
 /// A program of the lab.
-fn lab(name: &str) -> PathBuf {
+pub(super) fn lab(name: &str) -> PathBuf {
     // target/debug/skewtap and target/lab/bin/NAME
     let target = Path::new(env!("CARGO_BIN_EXE_skewtap"))
         .ancestors()
@@ -162,13 +162,14 @@ fn lab(name: &str) -> PathBuf {
     program
 }
 
-struct Server {
+/// The lab's server.
+pub(super) struct Server {
     child: Child,
-    address: SocketAddr,
+    pub(super) address: SocketAddr,
 }
 
 impl Server {
-    fn start(otlp: &str, options: &[&str]) -> Self {
+    pub(super) fn start(otlp: &str, options: &[&str]) -> Self {
         let mut child = Command::new(lab("delay-server"))
             .args(["--otlp", otlp])
             .args(options)

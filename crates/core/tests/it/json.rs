@@ -48,6 +48,33 @@ fn the_promised_fields_are_there() {
 }
 
 #[test]
+fn each_exchange_has_its_instants() {
+    let scenario = incident();
+    let json = json_of(&scenario, true);
+    let [exchange] = json["exchanges_detail"].as_array().unwrap().as_slice() else {
+        panic!("{json:#}")
+    };
+    assert_eq!(exchange["path"], "/cart");
+    assert_eq!(exchange["status"], 200);
+    let at = |name: &str| {
+        let bounds = &exchange["milestones"][name];
+        let bound = |which: &str| bounds[which].as_f64().unwrap_or_else(|| panic!("{name}"));
+        (bound("lo_seconds"), bound("hi_seconds"))
+    };
+    assert_eq!(at("down.request.first").0, 0.0);
+    let (response, read) = (at("down.response.last"), at("client.picked_up"));
+    assert!(read.0 - response.1 <= 0.51 && 0.51 <= read.1 - response.0);
+}
+
+#[test]
+fn a_document_without_instants_is_still_read() {
+    let mut json = json_of(&incident(), true);
+    json.as_object_mut().unwrap().remove("exchanges_detail");
+    let read: VerdictJson = serde_json::from_value(json).unwrap();
+    assert!(read.exchanges_detail.is_empty());
+}
+
+#[test]
 fn what_is_unknown_is_null() {
     let json = json_of(&incident(), false);
     assert!(json["client_seconds"].is_null());
