@@ -32,13 +32,10 @@ present() {
     case "$1" in
         gcc) has cc ;;
         chromium) has chromium || has chromium-browser || has google-chrome ;;
-        nodejs) has node ;;
-        npm) has npm ;;
-        python3-venv) has python3 && python3 -c 'import ensurepip, venv' 2>/dev/null ;;
         libpcap-dev) has_header pcap/pcap.h || installed libpcap-dev ;;
         nodejs) has node ;;
         python3-venv) has python3 && python3 -c 'import ensurepip, venv' 2>/dev/null ;;
-        curl | docker-compose | make | pkg-config | shellcheck) has "$1" ;;
+        curl | docker-compose | make | npm | pkg-config | pngquant | shellcheck) has "$1" ;;
         prometheus) has prometheus && has promtool ;;
         prometheus-alertmanager) has prometheus-alertmanager && has amtool ;;
         *) installed "$1" ;;

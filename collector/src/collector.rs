@@ -206,6 +206,7 @@ impl Collector {
         let (webhook, telling) = self.webhook.map(|w| w.start(&metrics)).unzip();
         let write_back = self.config.export.as_ref().is_some_and(|e| e.write_back);
         let outside = Outside {
+            addresses: self.addresses,
             metrics,
             tokens: self.tokens,
             onward: Onward {

@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::announcements::Announcements;
 use crate::arrival_clock::ArrivalClock;
+use crate::collector::Addresses;
 use crate::config::Config;
 use crate::export::ExportQueue;
 use crate::matcher::Matcher;
@@ -38,6 +39,8 @@ pub(crate) enum EngineError {
 /// What the threads and the receivers have in common with the rest.
 #[derive(Debug)]
 pub(crate) struct Outside {
+    /// Where it listens, for pages to tell.
+    pub(crate) addresses: Addresses,
     /// Where everything is counted.
     pub(crate) metrics: Arc<Metrics>,
     /// Who may send.
@@ -116,6 +119,7 @@ impl Engine {
                 health,
                 metrics,
                 clock,
+                addresses: outside.addresses,
                 clocks,
                 announcements,
                 stopping: CancellationToken::new(),

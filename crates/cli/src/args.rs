@@ -79,8 +79,8 @@ pub(crate) enum Command {
     Demo(DemoArgs),
     Run(RunArgs),
     Proxy(ProxyArgs),
-    Collector(Box<CollectorArgs>),
     Config(ConfigArgs),
+    Collector(Box<CollectorArgs>),
     #[command(hide = true)]
     DemoOrigin(DemoOriginArgs),
     #[command(hide = true)]
