@@ -4,7 +4,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench lint screenshots native monitoring lab clients
+.PHONY: help demo test bench lint screenshots native monitoring browser lab clients sdks
 
 export CARGO_TARGET_DIR := $(CURDIR)/target
 CARGO_DENY_VERSION := 0.20.2
@@ -26,10 +26,11 @@ demo: native
 # A test that lacks a privilege writes its name, and what it needs, to the file that
 # SKEWTAP_NOT_RUN names. The list closes the run, so that nothing is left out in silence.
 test: export SKEWTAP_NOT_RUN := $(NOT_RUN)
-test: native lab clients monitoring
+test: native lab clients monitoring browser sdks
 	rm -f $(NOT_RUN)
 	lab/cargo.sh test --release --locked
 	cargo test --workspace --locked
+	lab/browser.sh target/debug/skewtap
 	cargo tree --package skewtap-cli --no-default-features --edges normal --prefix none >$(WITHOUT_LIBPCAP)
 	! grep '^pcap v' $(WITHOUT_LIBPCAP)
 	cargo build --package skewtap-cli --no-default-features --locked
@@ -50,10 +51,10 @@ lint: native $(CARGO_DENY)
 	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --locked
 	$(CARGO_DENY) check --allow unused-wrapper bans licenses sources
 
-screenshots: native
-	lab/install.sh chromium curl fonts-dejavu-core
+screenshots: lab browser
+	lab/install.sh fonts-dejavu-core pngquant
 	cargo build --release --locked --package skewtap-cli
-	lab/screenshots.sh
+	lab/browser.sh target/release/skewtap docs/images
 
 # What the build needs besides Rust.
 native:
@@ -62,6 +63,14 @@ native:
 # The programs that read what is below dashboards/, and docker-compose.yml.
 monitoring:
 	@lab/install.sh docker-compose prometheus prometheus-alertmanager
+
+# The OpenTelemetry SDKs that send to the collector in its tests, in target/sdks.
+sdks:
+	@lab/sdks.sh
+
+# What lab/browser.sh runs.
+browser:
+	@lab/install.sh chromium curl nodejs npm
 
 # The lab's programs, in target/lab/bin.
 lab: native

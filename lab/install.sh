@@ -35,7 +35,7 @@ present() {
         libpcap-dev) has_header pcap/pcap.h || installed libpcap-dev ;;
         nodejs) has node ;;
         python3-venv) has python3 && python3 -c 'import ensurepip, venv' 2>/dev/null ;;
-        curl | docker-compose | make | pkg-config | shellcheck) has "$1" ;;
+        curl | docker-compose | make | npm | pkg-config | pngquant | shellcheck) has "$1" ;;
         prometheus) has prometheus && has promtool ;;
         prometheus-alertmanager) has prometheus-alertmanager && has amtool ;;
         *) installed "$1" ;;

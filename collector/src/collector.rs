@@ -3,20 +3,33 @@
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+use url::Host;
 
 use crate::config::Config;
-use crate::engine::{Engine, EngineError};
+use crate::engine::{Engine, EngineError, Outside};
+use crate::export::{ExportConfig, ExportError, Exporter};
+use crate::metrics::Metrics;
+use crate::onward::Onward;
+use crate::receive::bearer_tokens::{BearerTokens, TokenError};
 use crate::receive::otlp_http::BodyLimits;
+use crate::receive::tls::{Acceptors, TlsError};
 use crate::receive::{Intake, otlp_grpc, otlp_http};
 use crate::store::{OpenError, Store};
 use crate::web::{self, WebState};
+use crate::webhook::{Webhook, WebhookError};
 
 /// How long connections may take to finish once the collector is told to stop.
 const DRAIN: Duration = Duration::from_secs(5);
+
+/// How long what is to be sent on may take to arrive after that.
+const FINISH_SENDING: Duration = Duration::from_secs(3);
 
 /// A collector that has its ports and its store, and can begin to serve.
 #[derive(Debug)]
@@ -26,6 +39,12 @@ pub struct Collector {
     otlp_http: TcpListener,
     http: TcpListener,
     addresses: Addresses,
+    tls: Option<Acceptors>,
+    tokens: BearerTokens,
+    exporter: Option<Exporter>,
+    webhook: Option<Webhook>,
+    /// The address of the pages, for links.
+    pages: String,
     store: Store,
 }
 
@@ -68,6 +87,36 @@ pub enum StartError {
         /// What the system said.
         source: io::Error,
     },
+    /// TLS cannot be had on the OTLP ports.
+    #[error(
+        "no TLS for OTLP: {0}; give PEM files with --otlp-tls-cert, --otlp-tls-key and \
+         --otlp-client-ca, or leave all three out for plain text"
+    )]
+    Tls(#[from] TlsError),
+    /// The file of tokens cannot be used.
+    #[error("the tokens in {} cannot be used: {source}; see --otlp-token-file", path.display())]
+    Tokens {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: TokenError,
+    },
+    /// Nothing can be sent on.
+    #[error("cannot send spans on to {url}: {source}; see --export-otlp")]
+    Export {
+        /// The backend, without what may be secret in its address.
+        url: String,
+        /// What is wrong with it.
+        source: ExportError,
+    },
+    /// Nobody can be told of flagged verdicts.
+    #[error("cannot tell {url} of flagged verdicts: {source}; see --webhook")]
+    Webhook {
+        /// The receiver, without what may be secret in its address.
+        url: String,
+        /// What is wrong with it.
+        source: WebhookError,
+    },
     /// The store cannot be used.
     #[error(transparent)]
     Store(#[from] OpenError),
@@ -82,17 +131,9 @@ pub enum ServeError {
     /// The system gave no thread.
     #[error("cannot start a thread: {0}")]
     Thread(#[source] io::Error),
-    /// Receiving over gRPC failed.
-    #[error("receiving OTLP over gRPC failed: {0}")]
-    Grpc(#[from] tonic::transport::Error),
-    /// Receiving or serving over HTTP failed.
-    #[error("serving {what} failed: {source}")]
-    Http {
-        /// What was served.
-        what: &'static str,
-        /// What the system said.
-        source: io::Error,
-    },
+    /// Serving the pages failed.
+    #[error("serving pages failed: {0}")]
+    Web(#[source] io::Error),
     /// A thread ended with a panic.
     #[error("the {0} thread failed; what it said is in the log")]
     Panicked(&'static str),
@@ -121,13 +162,25 @@ impl Collector {
             otlp_http: otlp_http.1,
             http: http.1,
         };
+        let tls = config.otlp_tls.as_ref().map(Acceptors::read).transpose()?;
+        let tokens = tokens(&config)?;
+        let exporter = exporter(&config, addresses)?;
+        let webhook = webhook(&config)?;
         let store = Store::open(&config.store)?;
         Ok(Self {
-            config,
             otlp_grpc: otlp_grpc.0,
             otlp_http: otlp_http.0,
             http: http.0,
             addresses,
+            tls,
+            tokens,
+            exporter,
+            webhook,
+            pages: match &config.pages_url {
+                Some(url) => url.to_string(),
+                None => format!("http://{}/", addresses.http),
+            },
+            config,
             store,
         })
     }
@@ -144,12 +197,32 @@ impl Collector {
     /// # Errors
     /// [`ServeError`] when something failed on the way; what was acknowledged is on disk.
     pub async fn serve(self, shutdown: impl Future<Output = ()>) -> Result<(), ServeError> {
-        let engine = Engine::start(self.store, &self.config)?;
+        let metrics = Arc::new(Metrics::new(self.config.most_edges));
+        let sending_ends = CancellationToken::new();
+        let (export, exporting) = self
+            .exporter
+            .map(|e| e.start(&metrics, sending_ends.clone()))
+            .unzip();
+        let (webhook, telling) = self.webhook.map(|w| w.start(&metrics)).unzip();
+        let write_back = self.config.export.as_ref().is_some_and(|e| e.write_back);
+        let outside = Outside {
+            addresses: self.addresses,
+            metrics,
+            tokens: self.tokens,
+            onward: Onward {
+                write_back: export.clone().filter(|_| write_back),
+                webhook,
+                pages: self.pages,
+            },
+            export,
+        };
+        let engine = Engine::start(self.store, &self.config, outside)?;
         let stop = CancellationToken::new();
         let servers = Servers {
             otlp_grpc: self.otlp_grpc,
             otlp_http: self.otlp_http,
             http: self.http,
+            tls: self.tls,
             limits: BodyLimits {
                 sent: self.config.most_request_bytes,
                 decompressed: self.config.most_decompressed_bytes,
@@ -171,7 +244,21 @@ impl Collector {
         let stopped = stopped
             .unwrap_or(Err("shutdown"))
             .map_err(ServeError::Panicked);
+        sending_ends.cancel();
+        finish_sending([exporting, telling]).await;
         served.and(stopped)
+    }
+}
+
+/// Lets what is on its way out arrive, for a while. Its queues have been let go of by now.
+async fn finish_sending(tasks: [Option<JoinHandle<()>>; 2]) {
+    let until = tokio::time::Instant::now() + FINISH_SENDING;
+    for task in tasks.into_iter().flatten() {
+        let abort = task.abort_handle();
+        if tokio::time::timeout_at(until, task).await.is_err() {
+            abort.abort();
+            tracing::warn!("spans or messages that nobody took in time are left behind");
+        }
     }
 }
 
@@ -179,6 +266,7 @@ struct Servers {
     otlp_grpc: TcpListener,
     otlp_http: TcpListener,
     http: TcpListener,
+    tls: Option<Acceptors>,
     limits: BodyLimits,
 }
 
@@ -191,22 +279,81 @@ impl Servers {
         stop: CancellationToken,
     ) -> Result<(), ServeError> {
         let stopped = || stop.clone().cancelled_owned();
-        let failed = |what| move |source| ServeError::Http { what, source };
+        let (grpc_tls, http_tls) = match self.tls {
+            Some(tls) => (Some(tls.grpc), Some(tls.http)),
+            None => (None, None),
+        };
+        let most_bytes = self.limits.decompressed;
         let grpc = otlp_grpc::serve(
             self.otlp_grpc,
+            grpc_tls,
             intake.clone(),
-            self.limits.decompressed,
+            most_bytes,
             stopped(),
         );
-        let http = otlp_http::serve(self.otlp_http, intake, self.limits, stopped());
+        let http = otlp_http::serve(self.otlp_http, http_tls, intake, self.limits, stopped());
         let web = web::serve(self.http, web, stopped());
-        tokio::try_join!(
-            async { grpc.await.map_err(ServeError::Grpc) },
-            async { http.await.map_err(failed("OTLP over HTTP")) },
-            async { web.await.map_err(failed("pages")) },
-        )
-        .map(drop)
+        let web = async { web.await.map_err(ServeError::Web) };
+        let receiving = async {
+            tokio::join!(grpc, http);
+            Ok(())
+        };
+        tokio::try_join!(receiving, web).map(drop)
     }
+}
+
+fn tokens(config: &Config) -> Result<BearerTokens, StartError> {
+    let Some(path) = &config.otlp_token_file else {
+        return Ok(BearerTokens::default());
+    };
+    if config.otlp_tls.is_none()
+        && !(config.otlp_grpc.ip().is_loopback() && config.otlp_http.ip().is_loopback())
+    {
+        tracing::warn!("without TLS the tokens of OTLP senders can be read on their way");
+    }
+    BearerTokens::read(path).map_err(|source| StartError::Tokens {
+        path: path.clone(),
+        source,
+    })
+}
+
+fn exporter(config: &Config, own: Addresses) -> Result<Option<Exporter>, StartError> {
+    let Some(export) = &config.export else {
+        return Ok(None);
+    };
+    let made = if is_own(export, own) {
+        Err(ExportError::Itself)
+    } else {
+        Exporter::new(export)
+    };
+    made.map(Some).map_err(|source| StartError::Export {
+        url: export.url.origin().ascii_serialization(),
+        source,
+    })
+}
+
+/// Whether spans sent on would come back at once. A longer way round is not seen from here.
+fn is_own(export: &ExportConfig, own: Addresses) -> bool {
+    let here = match export.url.host() {
+        Some(Host::Ipv4(ip)) => ip.is_loopback() || ip == own.otlp_grpc.ip(),
+        Some(Host::Ipv6(ip)) => ip.is_loopback() || ip == own.otlp_grpc.ip(),
+        Some(Host::Domain(name)) => name == "localhost",
+        None => false,
+    };
+    let port = export.url.port_or_known_default();
+    let own_ports = [own.otlp_grpc.port(), own.otlp_http.port()];
+    here && port.is_some_and(|port| own_ports.contains(&port))
+}
+
+fn webhook(config: &Config) -> Result<Option<Webhook>, StartError> {
+    let Some(webhook) = &config.webhook else {
+        return Ok(None);
+    };
+    let made = Webhook::new(webhook);
+    made.map(Some).map_err(|source| StartError::Webhook {
+        url: webhook.url.origin().ascii_serialization(),
+        source,
+    })
 }
 
 async fn listen(

@@ -5,8 +5,13 @@ use std::path::PathBuf;
 
 use skewtap_core::policy::Policy;
 
+use url::Url;
+
+use crate::export::ExportConfig;
 use crate::matcher::MatcherLimits;
+use crate::receive::tls::TlsFiles;
 use crate::store::retention::Retention;
+use crate::webhook::WebhookConfig;
 
 /// Where to listen, where to store, and every limit. [`Config::new`] gives the defaults.
 #[derive(Clone, Debug)]
@@ -17,6 +22,18 @@ pub struct Config {
     pub otlp_http: SocketAddr,
     /// Where pages, API and metrics are served; `127.0.0.1:4390` by default. Port 0 takes a free one.
     pub http: SocketAddr,
+    /// TLS on both OTLP ports; plain text by default.
+    pub otlp_tls: Option<TlsFiles>,
+    /// A file with the tokens that senders of OTLP must name one of, one a line; by default
+    /// everybody may send.
+    pub otlp_token_file: Option<PathBuf>,
+    /// Where all spans are sent on to; nowhere by default.
+    pub export: Option<ExportConfig>,
+    /// Whom to tell of flagged verdicts; nobody by default.
+    pub webhook: Option<WebhookConfig>,
+    /// The address at which others reach the pages, for links; by default the one they are
+    /// served on.
+    pub pages_url: Option<Url>,
     /// The directory of the store; made if it is not there.
     pub store: PathBuf,
     /// The thresholds of the audit.
@@ -47,6 +64,11 @@ impl Config {
             otlp_grpc: loopback(4317),
             otlp_http: loopback(4318),
             http: loopback(4390),
+            otlp_tls: None,
+            otlp_token_file: None,
+            export: None,
+            webhook: None,
+            pages_url: None,
             store,
             policy: Policy::default(),
             matcher: MatcherLimits::default(),

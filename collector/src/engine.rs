@@ -8,13 +8,17 @@ use tokio_util::sync::CancellationToken;
 
 use crate::announcements::Announcements;
 use crate::arrival_clock::ArrivalClock;
+use crate::collector::Addresses;
 use crate::config::Config;
+use crate::export::ExportQueue;
 use crate::matcher::Matcher;
 use crate::metrics::Metrics;
 use crate::observation_log::LogEnd;
+use crate::onward::Onward;
 use crate::peer_clocks::SharedClocks;
 use crate::pipeline::Pipeline;
 use crate::receive::Intake;
+use crate::receive::bearer_tokens::BearerTokens;
 use crate::store::Store;
 use crate::store::packed::Packer;
 use crate::store::query::{self, Queries};
@@ -30,6 +34,21 @@ pub(crate) enum EngineError {
     /// The system gave no thread.
     #[error(transparent)]
     Thread(#[from] io::Error),
+}
+
+/// What the threads and the receivers have in common with the rest.
+#[derive(Debug)]
+pub(crate) struct Outside {
+    /// Where it listens, for pages to tell.
+    pub(crate) addresses: Addresses,
+    /// Where everything is counted.
+    pub(crate) metrics: Arc<Metrics>,
+    /// Who may send.
+    pub(crate) tokens: BearerTokens,
+    /// Where everything that is received is sent on to.
+    pub(crate) export: Option<ExportQueue>,
+    /// Where verdicts go.
+    pub(crate) onward: Onward,
 }
 
 /// The running threads, and what the servers need of them.
@@ -52,10 +71,14 @@ impl Engine {
     ///
     /// # Errors
     /// [`EngineError`] when the store cannot be read or no thread can be had.
-    pub(crate) fn start(store: Store, config: &Config) -> Result<Self, EngineError> {
+    pub(crate) fn start(
+        store: Store,
+        config: &Config,
+        outside: Outside,
+    ) -> Result<Self, EngineError> {
         let queries = Queries::new(store.path.clone());
         let log = query::open_reader(&store.path)?;
-        let metrics = Arc::new(Metrics::new(config.most_edges));
+        let metrics = outside.metrics;
         let clock = ArrivalClock::new();
         let clocks = SharedClocks::new(config.policy.drift_ppm);
         let announcements = Announcements::new();
@@ -66,9 +89,11 @@ impl Engine {
         };
         let (writer, worker) = writer::prepare(store, limits)?;
         let (log_end, health) = (worker.log_end(), worker.health());
+        let handover = worker.handover();
         let pipeline = Pipeline {
             log,
             log_end: Arc::clone(&log_end),
+            handover,
             writer: writer.clone(),
             health: health.clone(),
             crowded_log_bytes: config.most_log_bytes / 5 * 4,
@@ -78,6 +103,7 @@ impl Engine {
             packer: Packer::new()?,
             clock,
             metrics: Arc::clone(&metrics),
+            onward: outside.onward,
             announcements: announcements.clone(),
         };
         Ok(Self {
@@ -85,12 +111,15 @@ impl Engine {
                 writer: writer.clone(),
                 metrics: Arc::clone(&metrics),
                 clock,
+                tokens: outside.tokens,
+                export: outside.export,
             },
             web: WebState {
                 queries,
                 health,
                 metrics,
                 clock,
+                addresses: outside.addresses,
                 clocks,
                 announcements,
                 stopping: CancellationToken::new(),

@@ -1,6 +1,7 @@
 //! What the collector counts, as Prometheus reads it.
 
 mod clock_gauges;
+mod onward_metrics;
 mod verdict_metrics;
 
 use std::fmt;
@@ -12,6 +13,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
+pub(crate) use self::onward_metrics::{ExportCounts, ExportDrop, WebhookCounts};
 pub(crate) use self::verdict_metrics::VerdictMetrics;
 use crate::matcher::MatcherCounts;
 use crate::otlp_decode::Rejected;
@@ -34,6 +36,16 @@ pub(crate) struct SignalLabel {
     pub(crate) signal: &'static str,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(crate) struct OriginLabel {
+    pub(crate) origin: &'static str,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(crate) struct OutcomeLabel {
+    pub(crate) outcome: &'static str,
+}
+
 /// Every metric, and the registry they are read from.
 #[derive(Debug)]
 pub(crate) struct Metrics {
@@ -50,6 +62,10 @@ pub(crate) struct Metrics {
     pub(crate) pipeline: PipelineMetrics,
     /// What the verdicts say.
     pub(crate) verdicts: VerdictMetrics,
+    /// What was sent on.
+    pub(crate) export: ExportCounts,
+    /// Whom flagged verdicts were told.
+    pub(crate) webhook: WebhookCounts,
 }
 
 /// Counters and gauges of the pipeline.
@@ -95,10 +111,14 @@ impl Metrics {
             requests_ignored: Family::default(),
             pipeline: PipelineMetrics::default(),
             verdicts: VerdictMetrics::new(most_edges),
+            export: ExportCounts::default(),
+            webhook: WebhookCounts::default(),
         };
         metrics.register_receivers();
         metrics.register_pipeline();
         metrics.verdicts.register(&mut metrics.registry);
+        metrics.export.register(&mut metrics.registry);
+        metrics.webhook.register(&mut metrics.registry);
         metrics
     }
 

@@ -55,25 +55,6 @@ pub fn decode(request: &ExportTraceServiceRequest) -> Decoded {
     decoded
 }
 
-/// Finds the spans of a request that [`decode`] will reject, without building the others.
-#[must_use]
-pub fn check(request: &ExportTraceServiceRequest) -> Rejected {
-    let mut rejected = Rejected::default();
-    for scope_spans in request.resource_spans.iter().flat_map(|r| &r.scope_spans) {
-        let scope = Scope::of(scope_spans.scope.as_ref());
-        for span in &scope_spans.spans {
-            let checked = match Form::of(span, &scope) {
-                Form::Exchange => exchange(span).map(drop),
-                Form::Reported | Form::Ours => Checked::of(span).map(drop),
-            };
-            if let Err(error) = checked {
-                rejected.count(&error);
-            }
-        }
-    }
-    rejected
-}
-
 /// What kind of statement a span is.
 enum Form {
     /// What the proxy saw of one exchange.

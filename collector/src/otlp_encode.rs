@@ -118,11 +118,13 @@ const fn kind(kind: SpanKind) -> span::SpanKind {
     }
 }
 
-fn string(text: &str) -> Value {
+/// A text as a value.
+pub(crate) fn string(text: &str) -> Value {
     Value::StringValue(text.to_owned())
 }
 
-fn attribute(key: &str, value: Value) -> KeyValue {
+/// One attribute.
+pub(crate) fn attribute(key: &str, value: Value) -> KeyValue {
     KeyValue {
         key: key.to_owned(),
         value: Some(AnyValue { value: Some(value) }),

@@ -1,6 +1,7 @@
 //! The way of every batch: log, decode, match, clocks, audit, store.
 //!
-//! One thread, which reads behind the log. Until a client span is settled its batches stay
+//! One thread, which follows the log: it is handed what was just committed, and reads what it was
+//! not handed, as after a start. Until a client span is settled its batches stay
 //! in the log, so a start simply begins at the log's first batch: what is judged again rests
 //! on no more evidence than what the store has, and changes nothing there.
 
@@ -10,15 +11,17 @@ use std::time::Duration;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use prost::Message;
 use rusqlite::Connection;
-use skewtap_core::audit::audit;
+use skewtap_core::audit::{Observed, audit};
 use skewtap_core::policy::Policy;
 use skewtap_core::verdict::Verdict;
 
 use crate::announcements::Announcements;
 use crate::arrival_clock::ArrivalClock;
+use crate::handover::{DecodedBatch, Handover};
 use crate::matcher::{Match, MatchKind, Matcher};
 use crate::metrics::Metrics;
 use crate::observation_log::{self, LogEnd, LogNews, LoggedBatch};
+use crate::onward::Onward;
 use crate::otlp_decode::decode;
 use crate::peer_clocks::SharedClocks;
 use crate::store::health::StoreHealth;
@@ -45,6 +48,8 @@ pub(crate) struct Pipeline {
     pub(crate) log: Connection,
     /// Where the log ends.
     pub(crate) log_end: Arc<LogEnd>,
+    /// Has the batches that need not be read from the log.
+    pub(crate) handover: Arc<Handover>,
     /// Writes results.
     pub(crate) writer: StoreWriter,
     /// Whether the store can be written.
@@ -63,6 +68,8 @@ pub(crate) struct Pipeline {
     pub(crate) clock: ArrivalClock,
     /// Where everything is counted.
     pub(crate) metrics: Arc<Metrics>,
+    /// Where verdicts go besides the store.
+    pub(crate) onward: Onward,
     /// Where findings are announced.
     pub(crate) announcements: Announcements,
 }
@@ -73,11 +80,7 @@ impl Pipeline {
         let mut position = 0;
         let mut needed_from = 0;
         loop {
-            let batches = self.read_after(position);
-            for batch in batches {
-                position = batch.number;
-                self.match_batch(batch);
-            }
+            position = self.match_after(position);
             let judged = self.judge(position);
             let now_needed_from = self.matcher.needed_from().unwrap_or(position + 1);
             // While the store refuses, an empty write finds out when it takes again.
@@ -99,6 +102,29 @@ impl Pipeline {
         }
     }
 
+    /// Matches the batches after number `position` of the log, up to about [`BYTES_PER_ROUND`],
+    /// and gives the number of the last.
+    fn match_after(&mut self, mut position: i64) -> i64 {
+        let mut bytes = 0_usize;
+        while bytes < BYTES_PER_ROUND
+            && let Some(batch) = self.handover.take_after(position)
+        {
+            position = batch.number;
+            bytes = bytes.saturating_add(batch.bytes);
+            self.match_batch(batch);
+        }
+        if bytes > 0 {
+            return position;
+        }
+        for batch in self.read_after(position) {
+            position = batch.number;
+            if let Some(batch) = self.decoded(&batch) {
+                self.match_batch(batch);
+            }
+        }
+        position
+    }
+
     fn read_after(&self, position: i64) -> Vec<LoggedBatch> {
         observation_log::read_after(&self.log, position, BYTES_PER_ROUND).unwrap_or_else(|error| {
             tracing::error!(%error, "the observation log cannot be read; trying again");
@@ -107,19 +133,27 @@ impl Pipeline {
         })
     }
 
-    fn match_batch(&mut self, batch: LoggedBatch) {
-        // A batch of before a restart may have been stamped by a clock that was ahead.
-        let received_ns = batch.received_ns.min(self.clock.now_ns());
-        let request = match ExportTraceServiceRequest::decode(batch.body.as_slice()) {
-            Ok(request) => request,
+    fn decoded(&self, batch: &LoggedBatch) -> Option<DecodedBatch> {
+        match ExportTraceServiceRequest::decode(batch.body.as_slice()) {
+            Ok(request) => Some(DecodedBatch {
+                number: batch.number,
+                received_ns: batch.received_ns,
+                bytes: batch.body.len(),
+                observations: decode(&request).observations,
+            }),
             Err(error) => {
                 tracing::error!(%error, batch = batch.number, "a logged batch cannot be read");
                 self.metrics.pipeline.unreadable_batches.inc();
-                return;
+                None
             }
-        };
+        }
+    }
+
+    fn match_batch(&mut self, batch: DecodedBatch) {
+        // A batch of before a restart may have been stamped by a clock that was ahead.
+        let received_ns = batch.received_ns.min(self.clock.now_ns());
         let before = self.matcher.counts();
-        for observation in decode(&request).observations {
+        for observation in batch.observations {
             self.matcher.offer(observation, batch.number, received_ns);
         }
         self.metrics.pipeline.add(before, self.matcher.counts());
@@ -155,9 +189,13 @@ impl Pipeline {
         );
         match row {
             Ok(row) => Some(Judged {
-                verdict,
-                kind: due.kind,
                 row,
+                told: Told {
+                    verdict,
+                    kind: due.kind,
+                    evidence: due.evidence,
+                    sampled: is_sampled(&due.observed),
+                },
             }),
             Err(error) => {
                 tracing::error!(%error, trace = %due.key.trace_id, "a verdict cannot be stored");
@@ -168,9 +206,9 @@ impl Pipeline {
 
     /// Writes until the store takes it, or fails when the collector is going down.
     fn store(&self, judged: Vec<Judged>, log_needed_from: i64) -> Result<(), WriteError> {
-        let (rows, counted): (Vec<_>, Vec<_>) = judged
+        let (rows, told): (Vec<_>, Vec<_>) = judged
             .into_iter()
-            .map(|judged| (judged.row, (judged.verdict, judged.kind)))
+            .map(|judged| (judged.row, judged.told))
             .unzip();
         let mut results = Results {
             rows: rows.into(),
@@ -192,9 +230,12 @@ impl Pipeline {
                 }
             }
         };
-        for ((verdict, kind), written) in counted.iter().zip(written) {
-            self.metrics.verdicts.count(verdict, *kind, written);
-            self.announcements.tell(verdict, written);
+        for (told, written) in told.iter().zip(written) {
+            self.metrics
+                .verdicts
+                .count(&told.verdict, told.kind, written);
+            self.announcements.tell(&told.verdict, written);
+            self.onward.verdict(told, written);
         }
         Ok(())
     }
@@ -218,7 +259,25 @@ impl Pipeline {
 
 /// A verdict on its way to the store.
 struct Judged {
-    verdict: Verdict,
-    kind: MatchKind,
     row: VerdictRow,
+    told: Told,
+}
+
+/// A verdict with what is told of it besides.
+#[derive(Debug)]
+pub(crate) struct Told {
+    /// The verdict.
+    pub(crate) verdict: Verdict,
+    /// Which sides it rests on.
+    pub(crate) kind: MatchKind,
+    /// How many observations and stamps it rests on.
+    pub(crate) evidence: i64,
+    /// Whether anybody records spans of its trace.
+    pub(crate) sampled: bool,
+}
+
+/// Where neither end sent a span, the client's context tells.
+fn is_sampled(observed: &Observed) -> bool {
+    let has_spans = observed.client.is_some() || !observed.servers.is_empty();
+    has_spans || observed.exchanges.iter().any(|exchange| exchange.sampled)
 }

@@ -1,9 +1,13 @@
 //! Taking requests: what both transports do with one, and how each answers.
 
+pub(crate) mod bearer_tokens;
+mod connections;
 mod http_answer;
 mod http_body;
+mod other_signals;
 pub(crate) mod otlp_grpc;
 pub(crate) mod otlp_http;
+pub(crate) mod tls;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,9 +17,11 @@ use opentelemetry_proto::tonic::collector::trace::v1::{
     ExportTracePartialSuccess, ExportTraceServiceRequest,
 };
 
+use self::bearer_tokens::BearerTokens;
 use crate::arrival_clock::ArrivalClock;
+use crate::export::{ExportQueue, Origin};
 use crate::metrics::Metrics;
-use crate::otlp_decode;
+use crate::otlp_decode::{self, Decoded};
 use crate::store::writer::{AppendError, StoreWriter};
 
 /// Requests of one transport that are read and decoded at once; more wait for their turn.
@@ -34,6 +40,10 @@ pub(crate) struct Intake {
     pub(crate) metrics: Arc<Metrics>,
     /// What stamps arrivals.
     pub(crate) clock: ArrivalClock,
+    /// Who may send.
+    pub(crate) tokens: BearerTokens,
+    /// Where everything that is acknowledged is sent on to.
+    pub(crate) export: Option<ExportQueue>,
 }
 
 impl Intake {
@@ -49,12 +59,19 @@ impl Intake {
         body: Bytes,
     ) -> Result<Option<ExportTracePartialSuccess>, AppendError> {
         let spans = count_spans(request);
-        let rejected = otlp_decode::check(request);
+        let Decoded {
+            observations,
+            rejected,
+        } = otlp_decode::decode(request);
         if spans > rejected.total() {
-            let appended = self.writer.append(self.clock.now_ns(), body).await;
+            let now_ns = self.clock.now_ns();
+            let appended = self.writer.append(now_ns, body.clone(), observations).await;
             appended.inspect_err(|error| self.metrics.count_refusal(refusal(error)))?;
         }
         self.metrics.count_request(transport, spans, &rejected);
+        if let Some(export) = self.export.as_ref().filter(|_| spans > 0) {
+            export.offer(Origin::Received, spans, body);
+        }
         if rejected.total() == 0 {
             return Ok(None);
         }

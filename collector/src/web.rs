@@ -27,6 +27,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 pub(crate) use self::events_api::Listeners;
 use crate::announcements::Announcements;
 use crate::arrival_clock::ArrivalClock;
+use crate::collector::Addresses;
 use crate::metrics::Metrics;
 use crate::peer_clocks::SharedClocks;
 use crate::store::health::StoreHealth;
@@ -43,6 +44,8 @@ pub(crate) struct WebState {
     pub(crate) metrics: Arc<Metrics>,
     /// The time, for filters such as "the last 15 minutes".
     pub(crate) clock: ArrivalClock,
+    /// Where the collector listens, for pages that tell how to reach it.
+    pub(crate) addresses: Addresses,
     /// How far the peers' clocks are off.
     pub(crate) clocks: SharedClocks,
     /// Where findings are announced.

@@ -6,11 +6,17 @@ mod it {
     mod decoding;
     mod described;
     mod durability;
+    mod exporting;
+    mod fake_backend;
     mod full_disk;
     mod listening;
     mod matching;
     mod receiving;
     mod running;
     mod samples;
+    mod sdks;
+    mod securing;
     mod starting;
+    mod webhooks;
+    mod writing_back;
 }

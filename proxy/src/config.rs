@@ -2,9 +2,12 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::ops::RangeInclusive;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use url::Url;
+
+use crate::tls::TlsSettings;
 
 /// The settings of a proxy. [`Config::default`] gives every tunable its usual value.
 #[derive(Clone, Debug)]
@@ -13,10 +16,14 @@ pub struct Config {
     pub listen: SocketAddr,
     /// Where `/healthz` and `/metrics` are served; `None` serves neither.
     pub admin: Option<SocketAddr>,
-    /// Where requests with a plain path go, such as `http://127.0.0.1:9000`; `None` serves
-    /// requests for whole URLs only.
+    /// Where requests with a plain path go, such as `http://127.0.0.1:9000` or
+    /// `https://example.org`; `None` serves requests for whole URLs only.
     pub upstream: Option<Url>,
-    /// Whether requests for whole `http://` URLs are forwarded to the host they name.
+    /// TLS towards clients and servers.
+    pub tls: TlsSettings,
+    /// Which tunnels are opened up to look inside; `None` opens none.
+    pub intercept: Option<Intercept>,
+    /// Whether requests for whole URLs are forwarded to the host they name, and tunnels opened.
     pub forward: bool,
     /// The OTLP endpoint (gRPC) that takes the records; `None` ships none.
     pub otlp: Option<Url>,
@@ -61,6 +68,8 @@ impl Default for Config {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)),
             admin: None,
             upstream: None,
+            tls: TlsSettings::default(),
+            intercept: None,
             forward: true,
             otlp: None,
             kernel_stamps: true,
@@ -80,6 +89,15 @@ impl Default for Config {
             ship_queue: 16_384,
         }
     }
+}
+
+/// Which tunnels are opened up, so that the HTTP inside their TLS is seen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Intercept {
+    /// Hosts, each a name or address, or `*.name` for all names below one.
+    pub hosts: Vec<String>,
+    /// The folder with the authority that vouches for the proxy; clients must trust it.
+    pub authority: PathBuf,
 }
 
 /// A setting that cannot be used.
@@ -179,8 +197,8 @@ fn outside<T: PartialOrd + std::fmt::Debug>(
 }
 
 fn upstream_fault(url: &Url) -> Option<ConfigError> {
-    let wanted = if url.scheme() != "http" {
-        "it must begin with http:// (TLS to the server is not supported)"
+    let wanted = if !matches!(url.scheme(), "http" | "https") {
+        "it must begin with http:// or https://"
     } else if !url.username().is_empty() || url.password().is_some() {
         "it must not hold a user name or a password"
     } else if url.path() != "/" || url.query().is_some() || url.fragment().is_some() {
@@ -225,7 +243,7 @@ mod tests {
     #[test]
     fn all_faults_are_found_together() {
         let config = Config {
-            upstream: Some("https://user:secret@127.0.0.1/".parse().unwrap()),
+            upstream: Some("ftp://user:secret@127.0.0.1/".parse().unwrap()),
             otlp: Some("grpc://127.0.0.1:4317".parse().unwrap()),
             workers: 0,
             packet_grace: Duration::from_secs(11),
@@ -236,7 +254,7 @@ mod tests {
         assert_eq!(
             text,
             [
-                "upstream is https://127.0.0.1/; it must begin with http:// (TLS to the server is not supported)",
+                "upstream is ftp://127.0.0.1/; it must begin with http:// or https://",
                 "otlp is grpc://127.0.0.1:4317; it must be like http://127.0.0.1:4317 (OTLP over gRPC, without TLS)",
                 "workers is 0; it must be 1 to 256",
                 "packet_grace is 11s; it must be 0ns to 10s",

@@ -3,39 +3,55 @@
 use std::cell::RefCell;
 use std::pin::Pin;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Context, Poll};
-
-use hyper::client::conn::http1::{Connection as HttpConnection, SendRequest};
-use tokio::net::TcpStream;
 
 use crate::journal::Journal;
 use crate::relayed_body::RequestBody;
 use crate::stamped_io::StampedIo;
 use crate::target::Target;
+use crate::transport::Transport;
+use crate::tunnel::End;
 use crate::worker::Worker;
+use hyper::client::conn::http1::{Connection as HttpConnection, SendRequest};
+use rustls::ServerConfig;
 
 /// One client connection and, once needed, its connection to the server.
 pub(crate) struct Connection {
     pub(crate) worker: Rc<Worker>,
     pub(crate) journal: Rc<RefCell<Journal>>,
+    /// The one server for all plain paths, where the client named that before HTTP began.
+    pub(crate) destination: Option<Target>,
     server: RefCell<Option<Server>>,
+    /// What the client gets to once its connection has left HTTP.
+    beyond: RefCell<Option<Beyond>>,
+}
+
+/// What comes after HTTP on a connection.
+pub(crate) enum Beyond {
+    /// Bytes that nobody looks at, to and from this end.
+    Tunnel(End),
+    /// TLS that the proxy opens in the server's place, and HTTP inside.
+    Intercepted(Target, Arc<ServerConfig>),
 }
 
 /// The connection to the server.
 struct Server {
     target: Target,
-    socket: Rc<TcpStream>,
+    transport: Transport,
     /// Not here while an exchange uses it.
     sender: Option<SendRequest<RequestBody>>,
     http: Pin<Box<HttpConnection<StampedIo, RequestBody>>>,
 }
 
 impl Connection {
-    pub(crate) fn new(worker: Rc<Worker>, journal: Journal) -> Self {
+    pub(crate) fn new(worker: Rc<Worker>, journal: Journal, destination: Option<Target>) -> Self {
         Self {
             worker,
             journal: Rc::new(RefCell::new(journal)),
             server: RefCell::new(None),
+            destination,
+            beyond: RefCell::new(None),
         }
     }
 
@@ -43,13 +59,13 @@ impl Connection {
     pub(crate) fn install(
         &self,
         target: Target,
-        socket: Rc<TcpStream>,
+        transport: Transport,
         sender: SendRequest<RequestBody>,
         http: HttpConnection<StampedIo, RequestBody>,
     ) {
         *self.server.borrow_mut() = Some(Server {
             target,
-            socket,
+            transport,
             sender: Some(sender),
             http: Box::pin(http),
         });
@@ -81,15 +97,55 @@ impl Connection {
         if let Err(error) = outcome {
             tracing::debug!(error = %error, "connection to the server ended");
         }
-        *slot = None;
+        let gone = slot.take();
         drop(slot);
+        if self.journal.borrow().is_tunnel() {
+            // It left HTTP, and only then.
+            let end = gone.map(Server::into_end);
+            *self.beyond.borrow_mut() = end.map(Beyond::Tunnel);
+            return Poll::Ready(());
+        }
         self.journal.borrow_mut().server_gone();
         Poll::Ready(())
     }
 
     /// The socket to the server.
-    pub(crate) fn server_socket(&self) -> Option<Rc<TcpStream>> {
+    pub(crate) fn server_transport(&self) -> Option<Transport> {
         let server = self.server.borrow();
-        server.as_ref().map(|server| Rc::clone(&server.socket))
+        server.as_ref().map(|server| server.transport.clone())
+    }
+
+    /// Tells a server under TLS that the connection ends in order, if it takes that at once.
+    pub(crate) fn poll_farewell(&self, cx: &mut Context<'_>) -> Poll<()> {
+        let server = self.server_transport();
+        if let Some(server) = server.filter(|server| server.sent_as_ciphertext().is_some())
+            && let Poll::Ready(Err(error)) = server.poll_close(cx)
+        {
+            tracing::debug!(error = %error, "server not told of the end");
+        }
+        Poll::Ready(())
+    }
+
+    /// Takes what comes after the exchange now being served, in place of the connection to a
+    /// server that there was.
+    pub(crate) fn go_beyond(&self, beyond: Beyond) {
+        *self.server.borrow_mut() = None;
+        *self.beyond.borrow_mut() = Some(beyond);
+        self.journal.borrow_mut().tunnel_is_made();
+    }
+
+    /// Gives what comes after HTTP.
+    pub(crate) fn take_beyond(&self) -> Option<Beyond> {
+        self.beyond.borrow_mut().take()
+    }
+}
+
+impl Server {
+    fn into_end(self) -> End {
+        let parts = Pin::into_inner(self.http).into_parts();
+        End {
+            transport: self.transport,
+            early: parts.read_buf,
+        }
     }
 }

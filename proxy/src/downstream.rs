@@ -1,25 +1,45 @@
 //! One client connection, from its first byte to its last.
 
 use std::future::poll_fn;
-use std::net::Shutdown;
+use std::io;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use hyper::server::conn::http1::Builder;
+use bytes::Bytes;
+use hyper::body::Incoming;
+use hyper::server::conn::http1::{Builder, Connection as HttpConnection};
+use hyper::service::HttpService;
+use rustls::ServerConfig;
 use skewtap_sockstamp::realtime_ns;
-use socket2::SockRef;
-use tokio::io::ReadBuf;
 use tokio::net::TcpStream;
 use tokio::time::{Sleep, sleep};
 use tokio_util::sync::CancellationToken;
 
-use crate::connection::Connection;
+use crate::connection::{Beyond, Connection};
+use crate::exchange_error::ExchangeError;
 use crate::journal::{Journal, LegAddresses, Side};
 use crate::moment::Read;
-use crate::service_stack;
+use crate::relayed_body::ResponseBody;
 use crate::stamped_io::StampedIo;
+use crate::target::Target;
+use crate::tls::TlsSession;
+use crate::transport::Transport;
+use crate::tunnel::End;
 use crate::worker::Worker;
+use crate::{service_stack, tunnel};
+
+/// A client's connection as it stands once HTTP can begin on it.
+struct Client {
+    transport: Transport,
+    addresses: LegAddresses,
+    accepted_ns: i64,
+    /// The read that ended the TLS handshake, if TLS is round the connection.
+    tls: Option<Read>,
+    /// The one server behind it, where the client named that before HTTP began.
+    destination: Option<Target>,
+}
 
 /// Serves one client until either side closes. `stop` lets the exchange under way end and
 /// closes the connection after it.
@@ -30,17 +50,42 @@ pub(crate) async fn serve(
     accepted_ns: i64,
     stop: CancellationToken,
 ) {
-    let journal = Journal::new(Rc::clone(&worker), addresses, accepted_ns);
-    let connection = Rc::new(Connection::new(worker, journal));
+    let mut client = Client {
+        transport: Transport::plain(socket),
+        addresses,
+        accepted_ns,
+        tls: None,
+        destination: None,
+    };
+    if let Some(config) = &worker.tls_server {
+        let session = TlsSession::accept(Arc::clone(config), None, 0);
+        let securing = secure(&worker, &mut client.transport, session);
+        client.tls = stop.run_until_cancelled(securing).await.flatten();
+        if client.tls.is_none() {
+            return;
+        }
+    }
+    serve_http(worker, client, stop).await;
+}
+
+async fn serve_http(worker: Rc<Worker>, client: Client, stop: CancellationToken) {
+    let Client {
+        transport,
+        addresses,
+        accepted_ns,
+        tls,
+        destination,
+    } = client;
+    let journal = Journal::new(Rc::clone(&worker), addresses, accepted_ns, tls);
+    let connection = Rc::new(Connection::new(worker, journal, destination));
     let closing = Closing(Rc::clone(&connection));
-    let socket = Rc::new(socket);
     let io = StampedIo::new(
-        Rc::clone(&socket),
+        transport.clone(),
         Side::Down,
         Rc::clone(&connection.journal),
         Rc::clone(&connection.worker.scratch),
     );
-    let http = Builder::new()
+    let mut http = Builder::new()
         .half_close(true)
         .preserve_header_case(true)
         .auto_date_header(false)
@@ -48,16 +93,58 @@ pub(crate) async fn serve(
         .max_header_size(connection.worker.config.max_head_bytes)
         .max_buf_size(connection.worker.config.max_head_bytes)
         .serve_connection(io, service_stack::of(&connection));
-    let mut http = pin!(http);
-    let mut stopped = pin!(stop.cancelled_owned());
+    let ended = drive(&mut http, &connection, &transport, &stop).await;
+    if ended.is_ok() && connection.journal.borrow().is_tunnel() {
+        let early = http.into_parts().read_buf;
+        match leave_http(&connection).await {
+            Some(Beyond::Tunnel(server)) => {
+                carry(&connection, End { transport, early }, server).await;
+            }
+            Some(Beyond::Intercepted(target, config)) => {
+                let sent = connection.journal.borrow().sent_to_client();
+                drop(closing);
+                let opened = Client {
+                    transport,
+                    addresses,
+                    accepted_ns,
+                    tls: None,
+                    destination: Some(target),
+                };
+                let worker = Rc::clone(&connection.worker);
+                intercept(worker, opened, (config, early, sent), stop).await;
+            }
+            None => {}
+        }
+        return;
+    }
+    send_what_is_owed(&connection).await;
+    poll_fn(|cx| connection.poll_farewell(cx)).await;
+    if let Err(error) = ended {
+        connection.worker.metrics.connection_error(&error);
+        tracing::debug!(error = %error, "connection from a client ended");
+    }
+    drop(closing);
+}
+
+/// Drives HTTP on both legs until the client's leg has come to its end.
+async fn drive<S>(
+    http: &mut HttpConnection<StampedIo, S>,
+    connection: &Connection,
+    client: &Transport,
+    stop: &CancellationToken,
+) -> hyper::Result<()>
+where
+    S: HttpService<Incoming, ResBody = ResponseBody, Error = ExchangeError>,
+{
+    let mut stopped = pin!(stop.cancelled());
     let mut mirror = Mirror::default();
-    let ended = poll_fn(|cx| {
+    poll_fn(|cx| {
         if !mirror.stopping && stopped.as_mut().poll(cx).is_ready() {
             mirror.stopping = true;
-            http.as_mut().graceful_shutdown();
+            Pin::new(&mut *http).graceful_shutdown();
         }
         loop {
-            if let Poll::Ready(ended) = http.as_mut().poll(cx) {
+            if let Poll::Ready(ended) = Pin::new(&mut *http).poll(cx) {
                 return Poll::Ready(ended);
             }
             let seen = connection.journal.borrow().up_reads();
@@ -65,23 +152,85 @@ pub(crate) async fn serve(
             let idle = connection.journal.borrow().is_idle();
             if mirror.server_closed && idle && !mirror.stopping {
                 mirror.stopping = true;
-                http.as_mut().graceful_shutdown();
+                Pin::new(&mut *http).graceful_shutdown();
             } else if connection.journal.borrow().up_reads() == seen {
                 break;
             }
         }
-        match mirror.poll_client(cx, &connection, &socket) {
+        match mirror.poll_client(cx, connection, client) {
             Poll::Ready(()) => Poll::Ready(Ok(())),
             Poll::Pending => Poll::Pending,
         }
     })
-    .await;
-    send_what_is_owed(&connection).await;
-    if let Err(error) = ended {
-        connection.worker.metrics.connection_error(&error);
-        tracing::debug!(error = %error, "connection from a client ended");
+    .await
+}
+
+/// Shakes hands with a client; gives the read that ended that, or `None` if it came to nothing.
+async fn secure(
+    worker: &Worker,
+    client: &mut Transport,
+    session: io::Result<TlsSession>,
+) -> Option<Read> {
+    let shaking = async { client.secure(session?).await };
+    let timeout = |_| Err(io::ErrorKind::TimedOut.into());
+    let allowed = worker.config.head_timeout;
+    let shaken = tokio::time::timeout(allowed, shaking).await;
+    match shaken.unwrap_or_else(timeout) {
+        Ok(read) => Some(read),
+        Err(error) => {
+            worker.metrics.handshake_failed();
+            tracing::debug!(error = %error, "no TLS with a client");
+            None
+        }
     }
-    drop(closing);
+}
+
+/// Waits until the server's side has left HTTP too, and gives what lies beyond.
+async fn leave_http(connection: &Connection) -> Option<Beyond> {
+    poll_fn(|cx| {
+        if let Some(beyond) = connection.take_beyond() {
+            return Poll::Ready(Some(beyond));
+        }
+        match connection.poll_server(cx) {
+            Poll::Ready(()) => Poll::Ready(connection.take_beyond()),
+            Poll::Pending => Poll::Pending,
+        }
+    })
+    .await
+}
+
+/// Carries bytes unseen until both sides have closed.
+async fn carry(connection: &Connection, client: End, server: End) {
+    let early = (client.early.len(), server.early.len());
+    connection.journal.borrow_mut().tunnelled_early(early);
+    let scratch = &connection.worker.scratch;
+    tunnel::run(&connection.journal, scratch, client, server).await;
+}
+
+/// Opens TLS in the server's place, and serves what is inside. `early` is what the client sent
+/// ahead, and `sent` how much was sent to it.
+async fn intercept(
+    worker: Rc<Worker>,
+    mut client: Client,
+    (config, early, sent): (Arc<ServerConfig>, Bytes, u64),
+    stop: CancellationToken,
+) {
+    let now_ns = realtime_ns();
+    let read = Read {
+        kernel_ns: None,
+        before_ns: now_ns,
+        after_ns: now_ns,
+        drained: false,
+        together: false,
+    };
+    let early = (!early.is_empty()).then(|| (early.to_vec(), read));
+    let session = TlsSession::accept(config, early, sent);
+    let securing = secure(&worker, &mut client.transport, session);
+    client.tls = stop.run_until_cancelled(securing).await.flatten();
+    if client.tls.is_some() {
+        // Inside, the same begins anew.
+        Box::pin(serve_http(worker, client, stop)).await;
+    }
 }
 
 /// Lets the server have the rest of a request whose client closed after it had sent all of it
@@ -129,32 +278,30 @@ impl Mirror {
         &mut self,
         cx: &mut Context<'_>,
         connection: &Connection,
-        socket: &TcpStream,
+        client: &Transport,
     ) -> Poll<()> {
         if self.poll_head_deadline(cx, connection).is_ready() {
             return Poll::Ready(());
         }
         if connection.journal.borrow().client_waits() {
-            let before_ns = realtime_ns();
-            let mut byte = [0];
-            match socket.poll_peek(cx, &mut ReadBuf::new(&mut byte)) {
-                Poll::Ready(Ok(0)) => connection.journal.borrow_mut().client_ended(Read {
-                    kernel_ns: None,
-                    before_ns,
-                    after_ns: realtime_ns(),
-                    drained: true,
-                }),
+            match client.poll_end(cx) {
+                Poll::Ready(Ok(read)) => connection.journal.borrow_mut().client_ended(read),
                 Poll::Ready(Err(_)) => return Poll::Ready(()),
-                _ => {}
+                Poll::Pending => {}
             }
         }
         if !self.half_closed && connection.journal.borrow().half_close_is_due() {
-            self.half_closed = true;
-            if let Some(server) = connection.server_socket()
-                && let Err(error) = SockRef::from(&*server).shutdown(Shutdown::Write)
+            match connection
+                .server_transport()
+                .map(|server| server.poll_close(cx))
             {
-                tracing::debug!(error = %error, "half close not passed on");
+                Some(Poll::Pending) => return Poll::Pending,
+                Some(Poll::Ready(Err(error))) => {
+                    tracing::debug!(error = %error, "half close not passed on");
+                }
+                Some(Poll::Ready(Ok(()))) | None => {}
             }
+            self.half_closed = true;
         }
         Poll::Pending
     }

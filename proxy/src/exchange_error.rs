@@ -6,20 +6,23 @@ use std::time::Duration;
 use http::StatusCode;
 use skewtap_core::exchange::Outcome;
 
+use crate::authority::AuthorityError;
+use crate::tls::TlsError;
+
 /// Everything that keeps an exchange from its response.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ExchangeError {
     /// A plain path, but the proxy has no upstream.
-    #[error("no upstream is set, only requests for whole http:// URLs are served")]
+    #[error("no upstream is set, only requests for whole URLs are served")]
     NoUpstream,
     /// A whole URL, but forwarding is off.
     #[error("forwarding to the host in the URL is switched off")]
     ForwardOff,
-    /// `CONNECT`.
-    #[error("CONNECT is not supported")]
-    Connect,
-    /// A whole URL of another scheme than http.
-    #[error("only http:// URLs are forwarded")]
+    /// `CONNECT` without a host and a port.
+    #[error("CONNECT needs a host and a port")]
+    NoPort,
+    /// A whole URL of another scheme than http and https.
+    #[error("only http:// and https:// URLs are forwarded")]
     Scheme,
     /// The request would come back to this proxy.
     #[error("the request is addressed to the proxy itself")]
@@ -38,6 +41,15 @@ pub(crate) enum ExchangeError {
     /// No connection, for another reason.
     #[error("no connection to the server")]
     Unreachable(#[source] io::Error),
+    /// No connection to a server can be made as TLS is set.
+    #[error("TLS cannot be spoken")]
+    TlsSettings(#[source] TlsError),
+    /// No certificate can be made in the server's place.
+    #[error("TLS cannot be intercepted")]
+    Authority(#[from] AuthorityError),
+    /// The server and the proxy could not agree on TLS.
+    #[error("no TLS connection to the server")]
+    Tls(#[source] io::Error),
     /// No connection within the time allowed.
     #[error("no connection to the server within {0:?}")]
     ConnectTimeout(Duration),
@@ -47,6 +59,9 @@ pub(crate) enum ExchangeError {
     /// What the server sent is not HTTP/1.
     #[error("the server's answer is not HTTP/1")]
     Malformed(#[source] hyper::Error),
+    /// The server left HTTP although the client had not offered that.
+    #[error("the server switched protocols without being asked to")]
+    Unasked,
     /// The client went away while sending.
     #[error("the client stopped sending")]
     ClientGone(#[source] hyper::Error),
@@ -68,16 +83,20 @@ impl ExchangeError {
     /// The status of the proxy's answer.
     pub(crate) fn status(&self) -> StatusCode {
         match self {
-            Self::NoUpstream => StatusCode::BAD_REQUEST,
+            Self::NoUpstream | Self::NoPort => StatusCode::BAD_REQUEST,
             Self::ForwardOff => StatusCode::FORBIDDEN,
-            Self::Connect | Self::Scheme => StatusCode::NOT_IMPLEMENTED,
+            Self::Scheme => StatusCode::NOT_IMPLEMENTED,
             Self::Loop => StatusCode::LOOP_DETECTED,
             Self::ConnectTimeout(_) => StatusCode::GATEWAY_TIMEOUT,
             Self::Name { .. }
             | Self::Refused(_)
             | Self::Unreachable(_)
+            | Self::TlsSettings(_)
+            | Self::Authority(_)
+            | Self::Tls(_)
             | Self::Broken(_)
             | Self::Malformed(_)
+            | Self::Unasked
             | Self::ClientGone(_) => StatusCode::BAD_GATEWAY,
         }
     }
@@ -87,15 +106,19 @@ impl ExchangeError {
         match self {
             Self::NoUpstream => "no-upstream",
             Self::ForwardOff => "forwarding-off",
-            Self::Connect => "connect-unsupported",
+            Self::NoPort => "no-port",
             Self::Scheme => "scheme-unsupported",
             Self::Loop => "loop",
             Self::Name { .. } => "upstream-name",
             Self::Refused(_) => "upstream-refused",
             Self::Unreachable(_) => "upstream-unreachable",
+            Self::TlsSettings(_) => "upstream-tls-settings",
+            Self::Authority(_) => "interception",
+            Self::Tls(_) => "upstream-tls",
             Self::ConnectTimeout(_) => "upstream-connect-timeout",
             Self::Broken(_) => "upstream-broken",
             Self::Malformed(_) => "upstream-malformed",
+            Self::Unasked => "upstream-switched",
             Self::ClientGone(_) => "client-gone",
         }
     }
@@ -103,15 +126,18 @@ impl ExchangeError {
     /// How the exchange ends.
     pub(crate) const fn outcome(&self) -> Outcome {
         match self {
-            Self::NoUpstream | Self::ForwardOff | Self::Connect | Self::Scheme | Self::Loop => {
+            Self::NoUpstream | Self::ForwardOff | Self::NoPort | Self::Scheme | Self::Loop => {
                 Outcome::Refused
             }
             Self::Name { .. }
             | Self::Refused(_)
             | Self::Unreachable(_)
+            | Self::TlsSettings(_)
+            | Self::Authority(_)
+            | Self::Tls(_)
             | Self::ConnectTimeout(_) => Outcome::UpstreamUnreachable,
             Self::Broken(_) => Outcome::UpstreamBroken,
-            Self::Malformed(_) => Outcome::UpstreamMalformed,
+            Self::Malformed(_) | Self::Unasked => Outcome::UpstreamMalformed,
             Self::ClientGone(_) => Outcome::ClientGone,
         }
     }

@@ -2,7 +2,9 @@
 //!
 //! Both legs live and die together, so `close`, `keep-alive` and the
 //! parameters in `Keep-Alive` are as true for the other leg, and the proxy gives
-//! them as its own. `TE: trailers` holds too, because trailers are passed on.
+//! them as its own. So is an offer to switch protocols, as the proxy carries whatever
+//! follows; but for `h2c`, which would hide every exchange after it. `TE: trailers` holds
+//! too, because trailers are passed on.
 //! Everything else that concerns a single hop is taken out.
 
 use http::header::{
@@ -17,9 +19,11 @@ const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection")
 /// as it is; otherwise the order of the remaining headers is kept.
 pub(crate) fn strip(headers: &mut HeaderMap) {
     let options = connection_options(headers);
-    let foreign_options = options.iter().any(|option| !is_own(option.as_bytes()));
+    let switches = offers_to_switch(headers, &options);
+    let is_own = |option: &str| is_own(option.as_bytes()) || (switches && option == "upgrade");
+    let foreign_options = options.iter().any(|option| !is_own(option));
     let foreign = foreign_options
-        || headers.contains_key(UPGRADE)
+        || (!switches && headers.contains_key(UPGRADE))
         || headers.contains_key(PROXY_CONNECTION)
         || headers.contains_key(PROXY_AUTHORIZATION)
         || headers.contains_key(PROXY_AUTHENTICATE)
@@ -33,7 +37,7 @@ pub(crate) fn strip(headers: &mut HeaderMap) {
     let own: Vec<&str> = options
         .iter()
         .map(String::as_str)
-        .filter(|option| is_own(option.as_bytes()))
+        .filter(|option| is_own(option))
         .collect();
     let own = HeaderValue::from_str(&own.join(", ")).ok();
     let mut connection = own.filter(|value| !value.is_empty());
@@ -43,7 +47,8 @@ pub(crate) fn strip(headers: &mut HeaderMap) {
         let Some(name) = &name else { continue };
         let value = match *name {
             CONNECTION => connection.take(),
-            UPGRADE | PROXY_AUTHORIZATION | PROXY_AUTHENTICATE => None,
+            UPGRADE => Some(value).filter(|_| switches),
+            PROXY_AUTHORIZATION | PROXY_AUTHENTICATE => None,
             TE => asks_for_trailers(&value).then_some(value),
             _ if *name == PROXY_CONNECTION => None,
             _ if *name == KEEP_ALIVE => Some(value),
@@ -65,6 +70,17 @@ fn connection_options(headers: &HeaderMap) -> Vec<String> {
         .map(|option| option.trim().to_ascii_lowercase())
         .filter(|option| !option.is_empty())
         .collect()
+}
+
+/// Whether another protocol is offered, or chosen, that may be passed on.
+fn offers_to_switch(headers: &HeaderMap, options: &[String]) -> bool {
+    let h2c = |value: &HeaderValue| {
+        let mut protocols = value.as_bytes().split(|byte| *byte == b',');
+        protocols.any(|protocol| protocol.trim_ascii().eq_ignore_ascii_case(b"h2c"))
+    };
+    headers.contains_key(UPGRADE)
+        && options.iter().any(|option| option == "upgrade")
+        && !headers.get_all(UPGRADE).iter().any(h2c)
 }
 
 fn is_own(option: &[u8]) -> bool {
@@ -117,7 +133,7 @@ mod tests {
             ("proxy-connection", "keep-alive"),
             ("host", "a"),
             ("connection", "Upgrade, X-One, close"),
-            ("upgrade", "websocket"),
+            ("upgrade", "h2c"),
             ("x-one", "1"),
             ("x-two", "2"),
             ("te", "gzip"),
@@ -131,6 +147,18 @@ mod tests {
             ("x-three", "3"),
         ];
         assert_eq!(stripped(&all), lines(&left));
+    }
+
+    #[test]
+    fn an_offer_to_switch_protocols_goes_on() {
+        let all = [
+            ("host", "a"),
+            ("connection", "keep-alive, Upgrade"),
+            ("upgrade", "websocket"),
+        ];
+        assert_eq!(stripped(&all), lines(&all));
+        // Without the option it is meant for nobody.
+        assert_eq!(stripped(&all[2..]), lines(&[]));
     }
 
     #[test]

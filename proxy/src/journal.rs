@@ -9,6 +9,7 @@ mod interim;
 mod leg;
 mod open_exchange;
 mod server_side;
+mod tunnel;
 mod waiting;
 mod watches;
 
@@ -24,6 +25,7 @@ use crate::message_log::Passed;
 use crate::metrics::Dropped;
 use crate::moment::{Arrival, Departure, Read};
 use crate::note::Note;
+use crate::transport::Transport;
 use crate::worker::Worker;
 
 use interim::InterimQueue;
@@ -32,6 +34,7 @@ use leg::{DownLeg, UpLeg};
 #[cfg(test)]
 pub(crate) use open_exchange::WatchSlot;
 pub(crate) use open_exchange::{OpenExchange, RequestFacts, TcpSpan, UpSide};
+pub(crate) use tunnel::Flow;
 use waiting::Waiting;
 use watches::Watches;
 
@@ -42,6 +45,16 @@ pub(crate) enum Side {
     Down,
     /// Between proxy and server.
     Up,
+}
+
+impl Side {
+    /// The other connection.
+    pub(crate) const fn other(self) -> Self {
+        match self {
+            Self::Down => Self::Up,
+            Self::Up => Self::Down,
+        }
+    }
 }
 
 /// The journal of one client connection.
@@ -69,11 +82,17 @@ pub(crate) struct Journal {
 }
 
 impl Journal {
-    /// A journal of a connection accepted at `accepted_ns`.
-    pub(crate) fn new(worker: Rc<Worker>, addresses: LegAddresses, accepted_ns: i64) -> Self {
+    /// A journal of a connection accepted at `accepted_ns`; `tls` is the read that ended its
+    /// handshake, if TLS is round it.
+    pub(crate) fn new(
+        worker: Rc<Worker>,
+        addresses: LegAddresses,
+        accepted_ns: i64,
+        tls: Option<Read>,
+    ) -> Self {
         Self {
             worker,
-            down: DownLeg::new(addresses, accepted_ns),
+            down: DownLeg::new(addresses, accepted_ns, tls),
             waiting: Waiting::new(),
             up: None,
             open: VecDeque::new(),
@@ -121,9 +140,15 @@ impl Journal {
         }
     }
 
-    /// Notes a new connection to the server in place of the one before.
-    pub(crate) fn connected(&mut self, addresses: LegAddresses, times: ConnectTimes) {
-        self.up = Some(UpLeg::new(addresses, times));
+    /// Notes a new connection to the server in place of the one before; `tls` is the read that
+    /// ended its handshake, if TLS is round it.
+    pub(crate) fn connected(
+        &mut self,
+        addresses: LegAddresses,
+        times: ConnectTimes,
+        tls: Option<Read>,
+    ) {
+        self.up = Some(UpLeg::new(addresses, times, tls));
     }
 
     /// Ties the exchange now being served to the connection to the server.
@@ -150,17 +175,21 @@ impl Journal {
     pub(crate) fn wrote(
         &mut self,
         side: Side,
-        bytes: &[IoSlice<'_>],
-        written: usize,
+        (bytes, written): (&[IoSlice<'_>], usize),
         when: Departure,
-        socket: BorrowedFd<'_>,
+        transport: &Transport,
     ) {
+        match (side, &mut self.up) {
+            (Side::Down, _) => self.down.ciphertext = transport.sent_as_ciphertext(),
+            (Side::Up, Some(up)) => up.ciphertext = transport.sent_as_ciphertext(),
+            (Side::Up, None) => {}
+        }
         let mut left = written;
         for piece in bytes {
             let part = piece.get(..left.min(piece.len())).unwrap_or_default();
             left -= part.len();
             match side {
-                Side::Down => self.wrote_down(part, when, socket),
+                Side::Down => self.wrote_down(part, when, transport.socket()),
                 Side::Up => self.wrote_up(part, when),
             }
         }
@@ -258,7 +287,7 @@ impl Journal {
     pub(crate) fn close(&mut self) {
         while let Some(mut exchange) = self.open.pop_front() {
             if self.worker.cuts_off() {
-                exchange.fault(Outcome::Refused);
+                exchange.cut_off();
             }
             exchange.settle();
             let id = exchange.id;
@@ -281,7 +310,7 @@ impl Journal {
     fn finish_if_over(&mut self) {
         let oldest = self.open.front();
         if !oldest.is_some_and(|open| open.response_was_written() && open.request_is_complete())
-            || (self.open.len() == 1 && self.owes_server())
+            || (self.open.len() == 1 && (self.owes_server() || self.is_tunnel()))
         {
             return;
         }

@@ -6,7 +6,8 @@
 //! - [`config`]: what can be set;
 //! - [`proxy`]: starting, serving and stopping;
 //! - `worker`, `downstream`, `service_stack`, `upstream`: the path of a request;
-//! - `stamped_io`, `journal`: the stamps, taken below HTTP on both legs;
+//! - `tunnel`: what follows when a connection leaves HTTP;
+//! - `transport`, `stamped_io`, `journal`: the stamps, taken below HTTP on both legs;
 //! - `records_thread`, `finisher`, `ship`: from stamps to a record, and on its way.
 //!
 //! What must hold, in this order:
@@ -28,12 +29,14 @@
 //! between chunks may move, and chunk extensions are dropped; a response that
 //! lasts until the server closes reaches an HTTP/1.1 client in chunks; trailers
 //! are passed on if the head announces them with `Trailer` and, in a response,
-//! if the client sent `TE: trailers`. `Upgrade` is taken out, so that a
-//! connection stays HTTP/1.
+//! if the client sent `TE: trailers`. An offer to switch to `h2c` is
+//! taken out, so that a connection stays HTTP/1.
 #![forbid(unsafe_code)]
 
+pub mod authority;
 pub mod config;
 pub mod proxy;
+pub mod tls;
 
 mod admin;
 mod capture_thread;
@@ -59,6 +62,8 @@ mod ship;
 mod stamped_io;
 mod target;
 mod trace_context;
+mod transport;
+mod tunnel;
 mod upstream;
 mod wire_join;
 mod worker;

@@ -58,6 +58,7 @@ pub(crate) struct Metrics {
     shipped: Counter,
     dropped: Family<ReasonLabel, Counter>,
     malformed: Counter,
+    handshakes_failed: Counter,
     messages_lost: Counter,
     open_connections: Gauge,
     connections: Counter,
@@ -93,6 +94,7 @@ impl Metrics {
             shipped: Counter::default(),
             dropped: Family::default(),
             malformed: Counter::default(),
+            handshakes_failed: Counter::default(),
             messages_lost: Counter::default(),
             open_connections: Gauge::default(),
             connections: Counter::default(),
@@ -122,6 +124,11 @@ impl Metrics {
             "malformed_requests",
             "Requests that were not HTTP/1",
             self.malformed.clone(),
+        );
+        registry.register(
+            "tls_handshakes_failed",
+            "TLS handshakes with clients that came to nothing",
+            self.handshakes_failed.clone(),
         );
         registry.register(
             "unstamped_requests",
@@ -202,6 +209,10 @@ impl Metrics {
         self.dropped
             .get_or_create(&ReasonLabel { reason })
             .inc_by(records);
+    }
+
+    pub(crate) fn handshake_failed(&self) {
+        self.handshakes_failed.inc();
     }
 
     pub(crate) fn messages_lost(&self, messages: u64) {

@@ -60,6 +60,8 @@ pub(crate) struct Read {
     pub(crate) after_ns: i64,
     /// Whether it left nothing unread, as far as one read can tell.
     pub(crate) drained: bool,
+    /// Whether its bytes could be read only when the last of them had come, as in a TLS record.
+    pub(crate) together: bool,
 }
 
 /// What the kernel had counted of a connection.
@@ -138,6 +140,7 @@ impl ReadTells {
     /// The kernel stamps the end of what it has merged, so only the last byte, or every byte of
     /// a single segment, is known exactly.
     pub(crate) fn byte(self, last: bool) -> Arrival {
+        let last = last || self.read.together;
         let exact = self.single || (last && self.read.drained);
         Arrival {
             kernel: self.read.kernel_ns.map(|ns| {
@@ -166,6 +169,7 @@ mod tests {
             before_ns: kernel_ns + 10,
             after_ns: kernel_ns + 12,
             drained,
+            together: false,
         }
     }
 
@@ -215,6 +219,7 @@ mod tests {
                 before_ns: 90,
                 after_ns: 92,
                 drained: true,
+                together: false,
             },
             counted(1, true),
         );

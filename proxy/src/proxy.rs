@@ -5,6 +5,7 @@ use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
+use rustls::ServerConfig;
 use skewtap_core::exchange::{SourceState, Sources};
 use skewtap_host::{Watcher, WatcherSettings};
 use skewtap_sockstamp::Primer;
@@ -12,12 +13,14 @@ use tokio::sync::{Semaphore, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use crate::admin::Observed;
+use crate::authority::{Authority, AuthorityError};
 use crate::capture_thread::CaptureThread;
 use crate::config::{Config, ConfigError};
 use crate::listen::listen;
 use crate::metrics::Metrics;
 use crate::note::Notes;
 use crate::target::Router;
+use crate::tls::{self, Clients, TlsError};
 use crate::worker::{self, Seed};
 use crate::{admin, finisher, records_thread, ship};
 
@@ -31,6 +34,12 @@ pub enum StartError {
     /// Settings that cannot be used, all of them.
     #[error("settings cannot be used: {}", list(.0))]
     Config(Vec<ConfigError>),
+    /// Certificates that cannot be used.
+    #[error("TLS cannot be spoken as it is set")]
+    Tls(#[source] TlsError),
+    /// An authority that cannot be used.
+    #[error("TLS cannot be intercepted")]
+    Authority(#[from] AuthorityError),
     /// A port that could not be opened.
     #[error("cannot listen on {address}: choose another address with {flag}")]
     Listen {
@@ -70,6 +79,9 @@ pub struct Proxy {
     addresses: Addresses,
     traffic: TcpListener,
     admin: Option<TcpListener>,
+    tls_server: Option<Arc<ServerConfig>>,
+    tls_clients: Arc<Clients>,
+    authority: Option<Arc<Authority>>,
     metrics: Arc<Metrics>,
     sources: Sources,
     watcher: Option<Arc<Watcher>>,
@@ -85,6 +97,9 @@ impl Proxy {
     /// [`StartError`] says what cannot be used and how to change it.
     pub async fn bind(config: Config) -> Result<Self, StartError> {
         config.check().map_err(StartError::Config)?;
+        let (tls_server, tls_clients) = load_tls(&config).await.map_err(StartError::Tls)?;
+        let intercept = config.intercept.as_ref();
+        let authority = intercept.map(|it| Authority::load(&it.authority, &it.hosts));
         let (primer, stamps) = start_stamps(&config).await;
         let traffic = open(&config, config.listen, "--listen")?;
         let admin = config
@@ -119,6 +134,9 @@ impl Proxy {
             addresses,
             traffic,
             admin,
+            tls_server,
+            tls_clients,
+            authority: authority.transpose()?.map(Arc::new),
             metrics: Arc::new(Metrics::new()),
             sources,
             watcher,
@@ -170,6 +188,9 @@ impl Proxy {
                 number: number as u64,
                 config: Arc::clone(&self.config),
                 router: Router::new(&self.config, self.addresses.traffic),
+                tls_server: self.tls_server.clone(),
+                tls_clients: Arc::clone(&self.tls_clients),
+                authority: self.authority.clone(),
                 metrics: Arc::clone(&self.metrics),
                 notes: notes.clone(),
                 watcher: self.watcher.clone(),
@@ -266,6 +287,21 @@ fn address_of(
         flag,
         source,
     })
+}
+
+/// Loads all certificates that are certain to be needed, so that what is wrong shows at once.
+async fn load_tls(config: &Config) -> Result<(Option<Arc<ServerConfig>>, Arc<Clients>), TlsError> {
+    let settings = &config.tls;
+    let server = settings.server.as_ref().map(tls::server_config);
+    let clients = Clients::new(settings.clone());
+    let upstream = config.upstream.as_ref();
+    if upstream.is_some_and(|url| url.scheme() == "https")
+        || settings.upstream_ca.is_some()
+        || settings.upstream_identity.is_some()
+    {
+        clients.config().await?;
+    }
+    Ok((server.transpose()?.map(Arc::new), Arc::new(clients)))
 }
 
 /// Opens the capture if it is wanted; what keeps it from working is said once.

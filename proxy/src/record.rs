@@ -6,9 +6,10 @@ use skewtap_core::endpoint::QueueWatch;
 use skewtap_core::exchange::{ExchangeRecord, Leg, Outcome, SourceState, Sources, TcpFigures};
 use skewtap_core::ids::{SpanId, TraceId};
 use skewtap_core::milestone::{Milestone, Milestones};
+use skewtap_host::WatchResult;
 
 use crate::capture_thread::SeenPackets;
-use crate::journal::{LegAddresses, OpenExchange, TcpSpan, UpSide};
+use crate::journal::{Flow, LegAddresses, OpenExchange, TcpSpan, UpSide};
 use crate::message_log::Message;
 use crate::moment::{Arrival, Departure};
 use crate::wire_join::{self, Told};
@@ -25,52 +26,34 @@ pub(crate) fn of(
     packets: Option<&SeenPackets>,
 ) -> Option<ExchangeRecord> {
     let mut milestones = own_stamps(exchange);
-    for stamp in activity.into_iter().flat_map(Arrival::stamps) {
-        milestones.note(Milestone::ClientNextActivity, stamp);
-    }
+    arrival(&mut milestones, Milestone::ClientNextActivity, activity);
     let mut sources = sources.clone();
     if let Some(packets) = packets {
         let told = packets.look(|index| wire_join::add(index, exchange, &mut milestones));
         sources.capture = capture_state(told, packets.state());
     }
-    let client = exchange.client_watch.as_ref().and_then(|slot| slot.get());
-    let server = exchange.server_watch.as_ref().and_then(|slot| slot.get());
-    for (milestone, stamp) in [
-        (
-            Milestone::ClientPickedUp,
-            client.and_then(|watch| watch.picked_up),
-        ),
-        (
-            Milestone::ServerPickedUp,
-            server.and_then(|watch| watch.picked_up),
-        ),
-        (
-            Milestone::ServerAccepted,
-            server.and_then(|watch| watch.accepted),
-        ),
-    ] {
-        if let Some(stamp) = stamp {
-            milestones.note(milestone, stamp);
-        }
-    }
+    let [client, server] = [&exchange.client_watch, &exchange.server_watch]
+        .map(|slot| slot.as_ref().and_then(|slot| slot.get()));
+    watched(&mut milestones, client, server);
     let (trace_id, span_id, parent_span_id, sampled) = identity(exchange)?;
     let facts = &exchange.facts;
     let authority = facts.authority.as_ref();
+    let tunnel = exchange.tunnel.as_deref().copied().unwrap_or_default();
     Some(ExchangeRecord {
         trace_id,
         span_id,
         parent_span_id,
         sampled,
         method: cut(facts.method.as_str()),
-        scheme: "http".to_owned(),
+        scheme: scheme(exchange),
         authority: authority
             .map(|a| cut(&String::from_utf8_lossy(a.as_bytes())))
             .unwrap_or_default(),
         path: cut(facts.uri.path()),
         status: exchange.status,
         outcome: exchange.outcome.unwrap_or(Outcome::ClientGone),
-        request_bytes: exchange.request.and_then(length),
-        response_bytes: exchange.response.and_then(length),
+        request_bytes: with_tunnel(exchange.request.and_then(length), tunnel.down),
+        response_bytes: with_tunnel(exchange.response.and_then(length), tunnel.up),
         down: leg(exchange.down, exchange.down_earlier, exchange.down_tcp),
         up: exchange
             .up
@@ -86,10 +69,37 @@ pub(crate) fn of(
     })
 }
 
+fn watched(
+    milestones: &mut Milestones,
+    client: Option<&WatchResult>,
+    server: Option<&WatchResult>,
+) {
+    let found = [
+        (
+            Milestone::ClientPickedUp,
+            client.and_then(|watch| watch.picked_up),
+        ),
+        (
+            Milestone::ServerPickedUp,
+            server.and_then(|watch| watch.picked_up),
+        ),
+        (
+            Milestone::ServerAccepted,
+            server.and_then(|watch| watch.accepted),
+        ),
+    ];
+    for (milestone, stamp) in found {
+        if let Some(stamp) = stamp {
+            milestones.note(milestone, stamp);
+        }
+    }
+}
+
 fn own_stamps(exchange: &OpenExchange) -> Milestones {
     let mut milestones = Milestones::default();
     if let Some(ns) = exchange.accepted_ns {
         milestones.note(Milestone::DownConnected, Stamp::at(ns, Source::User));
+        arrival(&mut milestones, Milestone::DownTlsDone, exchange.down_tls);
     }
     arrivals(
         &mut milestones,
@@ -115,6 +125,12 @@ fn own_stamps(exchange: &OpenExchange) -> Milestones {
     if let Some(up) = &exchange.up {
         up_stamps(&mut milestones, up);
     }
+    if let Some(tunnel) = &exchange.tunnel {
+        let down = [Milestone::DownTunnelFirst, Milestone::DownTunnelLast];
+        let up = [Milestone::UpTunnelFirst, Milestone::UpTunnelLast];
+        flow_stamps(&mut milestones, tunnel.down, down);
+        flow_stamps(&mut milestones, tunnel.up, up);
+    }
     milestones
 }
 
@@ -123,6 +139,7 @@ fn up_stamps(milestones: &mut Milestones, up: &UpSide) {
         milestones.note(Milestone::UpConnectStart, connect.start.stamp());
         let connected = Stamp::at(connect.connected_ns, Source::User);
         milestones.note(Milestone::UpConnected, connected);
+        arrival(milestones, Milestone::UpTlsDone, up.tls);
     }
     departures(
         milestones,
@@ -133,13 +150,8 @@ fn up_stamps(milestones: &mut Milestones, up: &UpSide) {
             Milestone::UpRequestLast,
         ],
     );
-    for stamp in up
-        .got_continue
-        .into_iter()
-        .flat_map(|interim| interim.head.stamps())
-    {
-        milestones.note(Milestone::UpContinue, stamp);
-    }
+    let interim = up.got_continue.map(|interim| interim.head);
+    arrival(milestones, Milestone::UpContinue, interim);
     arrivals(
         milestones,
         up.response,
@@ -154,13 +166,24 @@ fn up_stamps(milestones: &mut Milestones, up: &UpSide) {
     }
 }
 
+fn flow_stamps(milestones: &mut Milestones, flow: Flow, names: [Milestone; 2]) {
+    let (first, last) = flow.times.unzip();
+    for (milestone, at) in names.into_iter().zip([first, last]) {
+        arrival(milestones, milestone, at);
+    }
+}
+
+fn arrival(milestones: &mut Milestones, milestone: Milestone, at: Option<Arrival>) {
+    for stamp in at.into_iter().flat_map(Arrival::stamps) {
+        milestones.note(milestone, stamp);
+    }
+}
+
 fn arrivals(milestones: &mut Milestones, message: Option<Message<Arrival>>, names: [Milestone; 3]) {
     let Some(message) = message else { return };
     let times = [Some(message.first), Some(message.head), message.last];
-    for (milestone, arrival) in names.into_iter().zip(times) {
-        for stamp in arrival.into_iter().flat_map(Arrival::stamps) {
-            milestones.note(milestone, stamp);
-        }
+    for (milestone, at) in names.into_iter().zip(times) {
+        arrival(milestones, milestone, at);
     }
 }
 
@@ -176,6 +199,16 @@ fn departures(
             milestones.note(milestone, departure.stamp());
         }
     }
+}
+
+/// What the client asked for: by the URL it gave whole, else by what it asked over.
+fn scheme(exchange: &OpenExchange) -> String {
+    let over = if exchange.down_tls.is_some() {
+        "https"
+    } else {
+        "http"
+    };
+    exchange.facts.uri.scheme_str().unwrap_or(over).to_owned()
 }
 
 fn capture_state(told: Told, state: SourceState) -> SourceState {
@@ -221,6 +254,11 @@ fn leg(addresses: LegAddresses, earlier_exchanges: i64, tcp: TcpSpan) -> Leg {
 
 fn length<T>(message: Message<T>) -> Option<i64> {
     i64::try_from(message.end?.checked_sub(message.start)?).ok()
+}
+
+fn with_tunnel(message: Option<i64>, flow: Flow) -> Option<i64> {
+    let inside = i64::try_from(flow.bytes).unwrap_or(i64::MAX);
+    message.map(|message| message.saturating_add(inside))
 }
 
 fn cut(text: &str) -> String {

@@ -6,6 +6,8 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use http::Response;
+use http::header::CONTENT_LENGTH;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 
@@ -72,6 +74,17 @@ pub(crate) enum ResponseBody {
     },
     /// The proxy's own.
     Own(Option<Bytes>),
+}
+
+impl ResponseBody {
+    /// The server's response, with its body to be relayed.
+    pub(crate) fn of_server(response: Response<Incoming>) -> Response<Self> {
+        let announced = response.headers().contains_key(CONTENT_LENGTH);
+        response.map(|incoming| Self::Server {
+            incoming,
+            announced,
+        })
+    }
 }
 
 impl Body for ResponseBody {

@@ -4,11 +4,12 @@
 //!
 //! | reason | status |
 //! |---|---|
-//! | `no-upstream` | 400 |
+//! | `no-upstream`, `no-port` | 400 |
 //! | `forwarding-off` | 403 |
-//! | `connect-unsupported`, `scheme-unsupported` | 501 |
+//! | `scheme-unsupported` | 501 |
 //! | `upstream-name`, `upstream-refused`, `upstream-unreachable` | 502 |
-//! | `upstream-broken`, `upstream-malformed`, `client-gone` | 502 |
+//! | `upstream-tls`, `upstream-tls-settings`, `interception` | 502 |
+//! | `upstream-broken`, `upstream-malformed`, `upstream-switched`, `client-gone` | 502 |
 //! | `upstream-connect-timeout` | 504 |
 //! | `loop` | 508 |
 //!
@@ -18,9 +19,8 @@
 use std::error::Error as _;
 
 use bytes::Bytes;
-use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use http::header::{CONNECTION, CONTENT_TYPE};
 use http::{HeaderName, HeaderValue, Response};
-use hyper::body::Incoming;
 
 use crate::connection::Connection;
 use crate::exchange_error::ExchangeError;
@@ -31,26 +31,21 @@ const REASON: HeaderName = HeaderName::from_static("x-skewtap-reason");
 /// Gives the server's response, or the proxy's own in its place; never an error.
 pub(crate) fn answer(
     connection: &Connection,
-    result: Result<Response<Incoming>, ExchangeError>,
+    result: Result<Response<ResponseBody>, ExchangeError>,
 ) -> Result<Response<ResponseBody>, ExchangeError> {
-    Ok(match result {
-        Ok(response) => {
-            let announced = response.headers().contains_key(CONTENT_LENGTH);
-            response.map(|incoming| ResponseBody::Server {
-                incoming,
-                announced,
-            })
+    Ok(result.unwrap_or_else(|error| {
+        let mut journal = connection.journal.borrow_mut();
+        journal.answered_here(error.outcome());
+        let source = error.source().map(ToString::to_string);
+        tracing::debug!(reason = error.reason(), source, "answered by the proxy");
+        let mut response = own(&error);
+        if journal.serves_connect() {
+            // What follows may be meant for the tunnel that there is not.
+            let close = HeaderValue::from_static("close");
+            response.headers_mut().insert(CONNECTION, close);
         }
-        Err(error) => {
-            connection
-                .journal
-                .borrow_mut()
-                .answered_here(error.outcome());
-            let source = error.source().map(ToString::to_string);
-            tracing::debug!(reason = error.reason(), source, "answered by the proxy");
-            own(&error)
-        }
-    })
+        response
+    }))
 }
 
 fn own(error: &ExchangeError) -> Response<ResponseBody> {

@@ -29,7 +29,7 @@ pub(crate) fn of(
         .map_request(move |request| with_trace(&trace, request))
         // Takes out what concerns one hop only, in both directions.
         .map_request(without_hop_headers)
-        .map_response(|mut response: Response<Incoming>| {
+        .map_response(|mut response: Response<ResponseBody>| {
             hop_by_hop::strip(response.headers_mut());
             response
         })

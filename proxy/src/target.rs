@@ -17,6 +17,8 @@ pub(crate) struct Target {
     pub(crate) host: String,
     /// TCP port.
     pub(crate) port: u16,
+    /// Whether TLS is spoken there.
+    pub(crate) tls: bool,
 }
 
 /// Decides where requests go.
@@ -42,24 +44,39 @@ impl Router {
         self.upstream.as_ref().map(|target| target.port)
     }
 
-    /// Where the request goes. A request for a whole URL is given the form that servers
+    /// Where the request goes: a plain path to `destination`, if there is one, else to the
+    /// upstream. A request for a whole URL is given the form that servers
     /// expect: the path alone, with the URL's host in `Host`.
     ///
     /// # Errors
     /// The reason why the proxy does not serve it.
-    pub(crate) fn route<B>(&self, request: &mut Request<B>) -> Result<Target, ExchangeError> {
+    pub(crate) fn route<B>(
+        &self,
+        request: &mut Request<B>,
+        destination: Option<&Target>,
+    ) -> Result<Target, ExchangeError> {
         if request.method() == Method::CONNECT {
-            return Err(ExchangeError::Connect);
+            let target = tunnel_target(request.uri())?;
+            return self.forwarded(target);
         }
         if request.uri().scheme().is_none() {
-            return self.upstream.clone().ok_or(ExchangeError::NoUpstream);
+            let target = destination.or(self.upstream.as_ref());
+            return target.cloned().ok_or(ExchangeError::NoUpstream);
         }
-        let target = forward_target(request.uri())?;
-        if !self.forward && self.upstream.as_ref() != Some(&target) {
-            return Err(ExchangeError::ForwardOff);
-        }
+        let target = self.forwarded(forward_target(request.uri())?)?;
         to_origin_form(request);
         Ok(target)
+    }
+
+    fn forwarded(&self, target: Target) -> Result<Target, ExchangeError> {
+        let upstream = self.upstream.as_ref();
+        let same =
+            |upstream: &Target| (&upstream.host, upstream.port) == (&target.host, target.port);
+        if self.forward || upstream.is_some_and(same) {
+            Ok(target)
+        } else {
+            Err(ExchangeError::ForwardOff)
+        }
     }
 
     /// Whether connecting to `address` would come back to this proxy.
@@ -77,16 +94,32 @@ fn target_of_url(url: &Url) -> Option<Target> {
     Some(Target {
         host: bare(url.host_str()?).to_owned(),
         port: url.port_or_known_default()?,
+        tls: url.scheme() == "https",
     })
 }
 
 fn forward_target(uri: &Uri) -> Result<Target, ExchangeError> {
-    match (uri.scheme(), uri.host()) {
-        (Some(scheme), Some(host)) if *scheme == Scheme::HTTP => Ok(Target {
+    let (tls, port) = match uri.scheme() {
+        Some(scheme) if *scheme == Scheme::HTTP => (false, 80),
+        Some(scheme) if *scheme == Scheme::HTTPS => (true, 443),
+        _ => return Err(ExchangeError::Scheme),
+    };
+    let host = uri.host().ok_or(ExchangeError::Scheme)?;
+    Ok(Target {
+        host: bare(host).to_owned(),
+        port: uri.port_u16().unwrap_or(port),
+        tls,
+    })
+}
+
+fn tunnel_target(uri: &Uri) -> Result<Target, ExchangeError> {
+    match (uri.host(), uri.port_u16()) {
+        (Some(host), Some(port)) => Ok(Target {
             host: bare(host).to_owned(),
-            port: uri.port_u16().unwrap_or(80),
+            port,
+            tls: false,
         }),
-        _ => Err(ExchangeError::Scheme),
+        _ => Err(ExchangeError::NoPort),
     }
 }
 
@@ -143,7 +176,7 @@ mod tests {
     fn a_plain_path_goes_to_the_upstream_unchanged() {
         let mut plain = request("/a/../b?c=d", Some("example.org"));
         let target = router(Some("http://[::1]:9000"), true)
-            .route(&mut plain)
+            .route(&mut plain, None)
             .unwrap();
         assert_eq!((target.host.as_str(), target.port), ("::1", 9000));
         assert_eq!(plain.uri(), "/a/../b?c=d");
@@ -153,23 +186,32 @@ mod tests {
     #[test]
     fn a_whole_url_goes_to_its_host_as_a_path() {
         let mut whole = request("http://user:pw@example.org/a?b=c", Some("example.org"));
-        let target = router(None, true).route(&mut whole).unwrap();
+        let target = router(None, true).route(&mut whole, None).unwrap();
         assert_eq!((target.host.as_str(), target.port), ("example.org", 80));
         assert_eq!(whole.uri(), "/a?b=c");
         assert_eq!(whole.headers()[HOST], "example.org");
     }
 
     #[test]
+    fn an_https_url_goes_to_its_host_under_tls() {
+        let mut whole = request("https://example.org/a", None);
+        let target = router(None, true).route(&mut whole, None).unwrap();
+        assert_eq!((target.tls, target.port), (true, 443));
+    }
+
+    #[test]
     fn the_url_overrides_another_host_header() {
         let mut whole = request("http://example.org:81/", Some("example.net"));
-        router(None, true).route(&mut whole).unwrap();
+        router(None, true).route(&mut whole, None).unwrap();
         assert_eq!(whole.headers()[HOST], "example.org:81");
     }
 
     #[test]
     fn what_is_not_served_is_refused_with_its_reason() {
         let reason = |router: Router, mut request: Request<()>| {
-            router.route(&mut request).map_err(|error| error.reason())
+            router
+                .route(&mut request, None)
+                .map_err(|error| error.reason())
         };
         let upstream = Some("http://127.0.0.1:9000");
         assert_eq!(
@@ -184,14 +226,14 @@ mod tests {
             Err("forwarding-off")
         );
         assert_eq!(
-            reason(router(None, true), request("https://example.org/", None)),
+            reason(router(None, true), request("ftp://example.org/", None)),
             Err("scheme-unsupported")
         );
         let mut connect = request("example.org:443", None);
         *connect.method_mut() = Method::CONNECT;
         assert_eq!(
-            reason(router(None, true), connect),
-            Err("connect-unsupported")
+            reason(router(upstream, false), connect),
+            Err("forwarding-off")
         );
     }
 
@@ -200,7 +242,7 @@ mod tests {
         let mut whole = request("http://127.0.0.1:9000/a", None);
         assert!(
             router(Some("http://127.0.0.1:9000"), false)
-                .route(&mut whole)
+                .route(&mut whole, None)
                 .is_ok()
         );
     }

@@ -8,20 +8,26 @@ use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-use http::header::EXPECT;
-use http::{Request, Response};
+use bytes::Bytes;
+use http::header::{EXPECT, UPGRADE};
+use http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use hyper::client::conn::http1::{Builder, SendRequest};
+use rustls::pki_types::ServerName;
 use skewtap_sockstamp::{enable_receive_stamps, realtime_ns};
 use tokio::net::{TcpSocket, TcpStream};
+use tokio::time::{Instant, timeout_at};
 
-use crate::connection::Connection;
+use crate::connection::{Beyond, Connection};
 use crate::exchange_error::ExchangeError;
 use crate::journal::{ConnectTimes, LegAddresses, Side};
-use crate::moment::Departure;
-use crate::relayed_body::RequestBody;
+use crate::moment::{Departure, Read};
+use crate::relayed_body::{RequestBody, ResponseBody};
 use crate::stamped_io::StampedIo;
 use crate::target::Target;
+use crate::tls::{Clients, TlsSession};
+use crate::transport::Transport;
+use crate::tunnel::End;
 use crate::worker::Worker;
 
 /// The innermost service: gives the server's response.
@@ -36,7 +42,7 @@ impl Upstream {
 }
 
 impl tower::Service<Request<Incoming>> for Upstream {
-    type Response = Response<Incoming>;
+    type Response = Response<ResponseBody>;
     type Error = ExchangeError;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>>>>;
 
@@ -52,8 +58,13 @@ impl tower::Service<Request<Incoming>> for Upstream {
 async fn send(
     connection: Rc<Connection>,
     mut request: Request<Incoming>,
-) -> Result<Response<Incoming>, ExchangeError> {
-    let target = connection.worker.router.route(&mut request)?;
+) -> Result<Response<ResponseBody>, ExchangeError> {
+    let destination = connection.destination.as_ref();
+    let target = connection.worker.router.route(&mut request, destination)?;
+    if request.method() == Method::CONNECT {
+        return open_tunnel(&connection, &target).await;
+    }
+    let asks_to_switch = request.headers().contains_key(UPGRADE);
     let expects = request.headers().contains_key(EXPECT);
     let mut request = request.map(|body| RequestBody::new(body, expects, &connection.journal));
     loop {
@@ -61,9 +72,12 @@ async fn send(
         connection.journal.borrow_mut().sent_up();
         match sender.try_send_request(request).await {
             Ok(response) => {
+                if response.status() == StatusCode::SWITCHING_PROTOCOLS && !asks_to_switch {
+                    return Err(ExchangeError::Unasked);
+                }
                 connection.return_sender(sender);
                 interim_responses_first(&connection).await;
-                return Ok(response);
+                return Ok(ResponseBody::of_server(response));
             }
             Err(mut refused) => match refused.take_message() {
                 // The server closed between two exchanges, and no byte of this one has left.
@@ -72,6 +86,33 @@ async fn send(
             },
         }
     }
+}
+
+/// Connects to where a tunnel is to lead; the client is told once the connection stands.
+async fn open_tunnel(
+    connection: &Connection,
+    target: &Target,
+) -> Result<Response<ResponseBody>, ExchangeError> {
+    let authority = connection.worker.authority.as_ref();
+    let in_clear = !connection.journal.borrow().client_speaks_tls();
+    if let Some(authority) =
+        authority.filter(|authority| in_clear && authority.covers(&target.host))
+    {
+        let config = authority.server_config(&target.host)?;
+        let target = Target {
+            tls: true,
+            ..target.clone()
+        };
+        connection.go_beyond(Beyond::Intercepted(target, config));
+        return Ok(Response::new(ResponseBody::Own(None)));
+    }
+    let transport = connect_to(connection, target).await?;
+    connection.journal.borrow_mut().sent_up();
+    connection.go_beyond(Beyond::Tunnel(End {
+        transport,
+        early: Bytes::new(),
+    }));
+    Ok(Response::new(ResponseBody::Own(None)))
 }
 
 /// The sender of the connection there is, or of a new one; and whether it is new.
@@ -105,25 +146,9 @@ async fn interim_responses_first(connection: &Connection) {
 
 async fn dial(connection: &Connection, target: &Target) -> Result<(), ExchangeError> {
     let worker = &connection.worker;
-    let allowed = worker.config.connect_timeout;
-    if let Some(packets) = &worker.packets {
-        packets.add_port(target.port);
-    }
-    let connecting = async {
-        let addresses = resolve(target).await?;
-        connect_to_one(addresses, worker).await
-    };
-    let (socket, times) = tokio::time::timeout(allowed, connecting)
-        .await
-        .map_err(|_| ExchangeError::ConnectTimeout(allowed))??;
-    let addresses = LegAddresses {
-        local: socket.local_addr().map_err(ExchangeError::Unreachable)?,
-        peer: socket.peer_addr().map_err(ExchangeError::Unreachable)?,
-    };
-    connection.journal.borrow_mut().connected(addresses, times);
-    let socket = Rc::new(socket);
+    let transport = connect_to(connection, target).await?;
     let io = StampedIo::new(
-        Rc::clone(&socket),
+        transport.clone(),
         Side::Up,
         Rc::clone(&connection.journal),
         Rc::clone(&worker.scratch),
@@ -134,8 +159,55 @@ async fn dial(connection: &Connection, target: &Target) -> Result<(), ExchangeEr
         .handshake(io)
         .await
         .map_err(ExchangeError::from_hyper)?;
-    connection.install(target.clone(), socket, sender, http);
+    connection.install(target.clone(), transport, sender, http);
     Ok(())
+}
+
+/// Makes the connection to the server, and notes it.
+async fn connect_to(connection: &Connection, target: &Target) -> Result<Transport, ExchangeError> {
+    let worker = &connection.worker;
+    let allowed = worker.config.connect_timeout;
+    if let Some(packets) = &worker.packets {
+        packets.add_port(target.port);
+    }
+    let connecting = async {
+        let addresses = resolve(target).await?;
+        connect_to_one(addresses, worker).await
+    };
+    let deadline = Instant::now() + allowed;
+    let (socket, times) = timeout_at(deadline, connecting)
+        .await
+        .map_err(|_| ExchangeError::ConnectTimeout(allowed))??;
+    let addresses = LegAddresses {
+        local: socket.local_addr().map_err(ExchangeError::Unreachable)?,
+        peer: socket.peer_addr().map_err(ExchangeError::Unreachable)?,
+    };
+    let mut transport = Transport::plain(socket);
+    let tls = if target.tls {
+        let securing = secure(&mut transport, &worker.tls_clients, target);
+        let secured = timeout_at(deadline, securing).await;
+        Some(secured.map_err(|_| ExchangeError::ConnectTimeout(allowed))??)
+    } else {
+        None
+    };
+    connection
+        .journal
+        .borrow_mut()
+        .connected(addresses, times, tls);
+    Ok(transport)
+}
+
+/// Puts TLS round the connection; gives the read that ended the handshake.
+async fn secure(
+    transport: &mut Transport,
+    clients: &Clients,
+    target: &Target,
+) -> Result<Read, ExchangeError> {
+    let config = clients.config().await.map_err(ExchangeError::TlsSettings)?;
+    let name = ServerName::try_from(target.host.clone());
+    let name = name.map_err(|error| ExchangeError::Tls(io::Error::other(error)))?;
+    let session = TlsSession::connect(config, name).map_err(ExchangeError::Tls)?;
+    transport.secure(session).await.map_err(ExchangeError::Tls)
 }
 
 async fn resolve(target: &Target) -> Result<Vec<SocketAddr>, ExchangeError> {

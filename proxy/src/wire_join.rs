@@ -9,7 +9,7 @@ use skewtap_capture::wire_times::{
 use skewtap_core::clock::{ProxyClock, Stamp};
 use skewtap_core::milestone::{Milestone, Milestones};
 
-use crate::journal::{LegAddresses, OpenExchange};
+use crate::journal::{LegAddresses, OpenExchange, UpSide};
 use crate::message_log::Message;
 
 /// How much the packets told.
@@ -60,6 +60,10 @@ fn down(index: &PacketIndex, exchange: &OpenExchange, note: &mut Note<'_>) {
         let times = connection_times(index, ends.local, ends.peer, accepted_ns);
         note(Milestone::DownConnected, times.and_then(|times| times.ack));
     }
+    if exchange.down_tls.is_some() {
+        // Where messages lie in the ciphertext is not known.
+        return;
+    }
     if let Some(request) = &exchange.request {
         let at = request.first.user_ns;
         let times = times_of(index, arriving(ends, request, at));
@@ -98,6 +102,16 @@ fn up(index: &PacketIndex, exchange: &OpenExchange, note: &mut Note<'_>) {
             times.and_then(|times| times.syn_ack),
         );
     }
+    if let Some(closed_ns) = up.closed_ns {
+        let times = connection_times(index, ends.local, ends.peer, closed_ns);
+        note(Milestone::UpFin, times.and_then(|times| times.peer_fin));
+    }
+    if up.tls.is_none() {
+        up_messages(index, up, ends, note);
+    }
+}
+
+fn up_messages(index: &PacketIndex, up: &UpSide, ends: LegAddresses, note: &mut Note<'_>) {
     if let Some(request) = &up.request {
         let times = times_of(index, leaving(ends, request, request.first.after_ns));
         note(Milestone::UpRequestFirst, times.first);
@@ -123,10 +137,6 @@ fn up(index: &PacketIndex, exchange: &OpenExchange, note: &mut Note<'_>) {
             Milestone::UpResponseLast,
             times.last.filter(|_| response.end.is_some()),
         );
-    }
-    if let Some(closed_ns) = up.closed_ns {
-        let times = connection_times(index, ends.local, ends.peer, closed_ns);
-        note(Milestone::UpFin, times.and_then(|times| times.peer_fin));
     }
 }
 

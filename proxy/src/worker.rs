@@ -5,6 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rustls::ServerConfig;
 use skewtap_host::Watcher;
 use skewtap_sockstamp::realtime_ns;
 use tokio::net::TcpListener;
@@ -13,6 +14,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::authority::Authority;
 use crate::capture_thread::SeenPackets;
 use crate::config::Config;
 use crate::downstream;
@@ -21,6 +23,7 @@ use crate::metrics::Metrics;
 use crate::note::Notes;
 use crate::stamped_io::Scratch;
 use crate::target::Router;
+use crate::tls::Clients;
 
 /// Bytes read at once.
 const SCRATCH_BYTES: usize = 64 * 1024;
@@ -36,6 +39,11 @@ const IDS_EACH: u64 = 1 << 48;
 pub(crate) struct Worker {
     pub(crate) config: Arc<Config>,
     pub(crate) router: Router,
+    /// `None` when clients do not speak TLS to the proxy.
+    pub(crate) tls_server: Option<Arc<ServerConfig>>,
+    pub(crate) tls_clients: Arc<Clients>,
+    /// `None` when nothing is intercepted.
+    pub(crate) authority: Option<Arc<Authority>>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) notes: Notes,
     /// `None` when no endpoint is watched.
@@ -66,6 +74,11 @@ pub(crate) struct Seed {
     pub(crate) number: u64,
     pub(crate) config: Arc<Config>,
     pub(crate) router: Router,
+    /// `None` when clients do not speak TLS to the proxy.
+    pub(crate) tls_server: Option<Arc<ServerConfig>>,
+    pub(crate) tls_clients: Arc<Clients>,
+    /// `None` when nothing is intercepted.
+    pub(crate) authority: Option<Arc<Authority>>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) notes: Notes,
     pub(crate) watcher: Option<Arc<Watcher>>,
@@ -93,6 +106,9 @@ async fn accept_until_stopped(seed: Seed) -> std::io::Result<()> {
     let worker = Rc::new(Worker {
         config: seed.config,
         router: seed.router,
+        tls_server: seed.tls_server,
+        tls_clients: seed.tls_clients,
+        authority: seed.authority,
         metrics: seed.metrics,
         notes: seed.notes,
         watcher: seed.watcher,

@@ -85,6 +85,7 @@ fn grpc_code(status: StatusCode) -> Code {
         StatusCode::BAD_REQUEST
         | StatusCode::PAYLOAD_TOO_LARGE
         | StatusCode::UNSUPPORTED_MEDIA_TYPE => Code::InvalidArgument,
+        StatusCode::UNAUTHORIZED => Code::Unauthenticated,
         StatusCode::REQUEST_TIMEOUT => Code::DeadlineExceeded,
         StatusCode::TOO_MANY_REQUESTS => Code::ResourceExhausted,
         StatusCode::SERVICE_UNAVAILABLE => Code::Unavailable,

@@ -1,51 +1,58 @@
 //! OTLP over HTTP, in protobuf and in JSON.
 
-use std::future::Future;
-use std::io;
-
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
+use axum::middleware::{self, Next};
 use axum::response::Response;
 use axum::routing::post;
 use bytes::Bytes;
-use http::StatusCode;
-use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceResponse;
-use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceResponse;
+use http::header::WWW_AUTHENTICATE;
+use http::{HeaderValue, StatusCode};
+use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceRequest;
+use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
 use opentelemetry_proto::tonic::collector::trace::v1::{
     ExportTraceServiceRequest, ExportTraceServiceResponse,
 };
 use prost::Message;
-use serde::Serialize;
+use serde::de::DeserializeOwned;
 use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
 use tower::limit::GlobalConcurrencyLimitLayer;
 
+use super::bearer_tokens;
+use super::connections::{self, Port};
 use super::http_answer::Form;
 use super::http_body::{self, BodyError};
+use super::other_signals::NotKept;
 use super::{Intake, MOST_UNDER_WAY, RETRY_AFTER};
 use crate::store::writer::AppendError;
 
 pub(crate) use super::http_body::BodyLimits;
 
 /// Serves until `shutdown` is ready, then finishes what is under way.
-///
-/// # Errors
-/// When the listener fails.
 pub(crate) async fn serve(
     listener: TcpListener,
+    tls: Option<TlsAcceptor>,
     intake: Intake,
     limits: BodyLimits,
-    shutdown: impl Future<Output = ()> + Send + 'static,
-) -> io::Result<()> {
+    shutdown: impl Future<Output = ()>,
+) {
+    let receiver = HttpReceiver { intake, limits };
+    let guard = middleware::from_fn_with_state(receiver.clone(), guard);
     let router = Router::new()
         .route("/v1/traces", post(traces))
-        .route("/v1/logs", post(logs))
-        .route("/v1/metrics", post(metrics))
+        .route("/v1/logs", post(not_kept::<ExportLogsServiceRequest>))
+        .route("/v1/metrics", post(not_kept::<ExportMetricsServiceRequest>))
         .layer(GlobalConcurrencyLimitLayer::new(MOST_UNDER_WAY))
-        .with_state(HttpReceiver { intake, limits });
-    axum::serve(listener, router)
-        .with_graceful_shutdown(shutdown)
-        .await
+        .layer(guard)
+        .with_state(receiver);
+    let port = Port {
+        listener,
+        tls,
+        http1: true,
+    };
+    connections::serve(port, router, shutdown).await;
 }
 
 #[derive(Clone, Debug)]
@@ -55,16 +62,14 @@ struct HttpReceiver {
 }
 
 async fn traces(State(receiver): State<HttpReceiver>, request: Request) -> Response {
-    let (form, bytes) = match receiver.read(request).await {
+    let (form, body, request) = match receiver.read::<ExportTraceServiceRequest>(request).await {
         Ok(read) => read,
         Err(answer) => return answer,
     };
-    let (request, body) = match parse(form, bytes) {
-        Ok(parsed) => parsed,
-        Err(error) => {
-            let refusal = (StatusCode::BAD_REQUEST, "malformed");
-            return receiver.refuse(form, refusal, &error.to_string());
-        }
+    // What is stored and sent on is protobuf.
+    let body = match form {
+        Form::Protobuf => body,
+        Form::Json => request.encode_to_vec().into(),
     };
     match receiver.intake.take("http", &request, body).await {
         Ok(partial_success) => form.success(&ExportTraceServiceResponse { partial_success }),
@@ -78,51 +83,52 @@ async fn traces(State(receiver): State<HttpReceiver>, request: Request) -> Respo
     }
 }
 
-async fn logs(State(receiver): State<HttpReceiver>, request: Request) -> Response {
-    receiver
-        .ignore("logs", request, &ExportLogsServiceResponse::default())
-        .await
+async fn not_kept<R: NotKept>(State(receiver): State<HttpReceiver>, request: Request) -> Response {
+    match receiver.read::<R>(request).await {
+        Ok((form, _, request)) => {
+            receiver.intake.metrics.count_ignored(R::SIGNAL);
+            form.success(&request.answer())
+        }
+        Err(refusal) => refusal,
+    }
 }
 
-async fn metrics(State(receiver): State<HttpReceiver>, request: Request) -> Response {
-    receiver
-        .ignore("metrics", request, &ExportMetricsServiceResponse::default())
-        .await
+/// Lets in who may send.
+async fn guard(State(receiver): State<HttpReceiver>, request: Request, next: Next) -> Response {
+    if receiver.intake.tokens.admit(request.headers()) {
+        return next.run(request).await;
+    }
+    let form = Form::of(request.headers()).unwrap_or(Form::Json);
+    let refusal = (StatusCode::UNAUTHORIZED, "unauthenticated");
+    let mut response = receiver.refuse(form, refusal, bearer_tokens::MISSING);
+    let scheme = HeaderValue::from_static("Bearer");
+    response.headers_mut().insert(WWW_AUTHENTICATE, scheme);
+    response
 }
 
 impl HttpReceiver {
-    /// The form and the decompressed body of a request, or the answer that refuses it.
-    async fn read(&self, request: Request<Body>) -> Result<(Form, Bytes), Response> {
+    /// The form, the decompressed body and the message of a request, or the answer that refuses it.
+    async fn read<R: Message + Default + DeserializeOwned>(
+        &self,
+        request: Request<Body>,
+    ) -> Result<(Form, Bytes, R), Response> {
         let (parts, body) = request.into_parts();
         let Some(form) = Form::of(&parts.headers) else {
             let refusal = (StatusCode::UNSUPPORTED_MEDIA_TYPE, "content_type");
             let message = "send application/x-protobuf or application/json";
             return Err(self.refuse(Form::Json, refusal, message));
         };
-        match http_body::read(&parts.headers, body, self.limits).await {
-            Ok(bytes) => Ok((form, bytes)),
-            Err(error) => {
+        let body = http_body::read(&parts.headers, body, self.limits)
+            .await
+            .map_err(|error| {
                 let refusal = (error.status(), refusal_reason(&error));
-                Err(self.refuse(form, refusal, &error.to_string()))
-            }
-        }
-    }
-
-    /// Acknowledges a signal that is not kept, so that an exporter that sends all signals
-    /// to one address is not troubled.
-    async fn ignore<M: Message + Serialize>(
-        &self,
-        signal: &'static str,
-        request: Request<Body>,
-        answer: &M,
-    ) -> Response {
-        match self.read(request).await {
-            Ok((form, _)) => {
-                self.intake.metrics.count_ignored(signal);
-                form.success(answer)
-            }
-            Err(refusal) => refusal,
-        }
+                self.refuse(form, refusal, &error.to_string())
+            })?;
+        let message = parse(form, &body).map_err(|error| {
+            let refusal = (StatusCode::BAD_REQUEST, "malformed");
+            self.refuse(form, refusal, &error.to_string())
+        })?;
+        Ok((form, body, message))
     }
 
     fn refuse(
@@ -139,30 +145,25 @@ impl HttpReceiver {
 /// Why a body is no request.
 #[derive(Debug, thiserror::Error)]
 enum ParseError {
-    #[error("not an ExportTraceServiceRequest in protobuf: {0}")]
+    #[error("not an export request in protobuf: {0}")]
     Protobuf(#[from] prost::DecodeError),
-    #[error("not an ExportTraceServiceRequest in JSON: {0}")]
+    #[error("not an export request in JSON: {0}")]
     Json(#[from] serde_json::Error),
 }
 
-/// The request, and the same in protobuf.
-fn parse(form: Form, bytes: Bytes) -> Result<(ExportTraceServiceRequest, Bytes), ParseError> {
+fn parse<R: Message + Default + DeserializeOwned>(
+    form: Form,
+    body: &Bytes,
+) -> Result<R, ParseError> {
     match form {
-        Form::Protobuf => {
-            let request = ExportTraceServiceRequest::decode(bytes.clone())?;
-            Ok((request, bytes))
-        }
-        Form::Json => {
-            let request: ExportTraceServiceRequest = serde_json::from_slice(&bytes)?;
-            let body = request.encode_to_vec().into();
-            Ok((request, body))
-        }
+        Form::Protobuf => Ok(R::decode(body.clone())?),
+        Form::Json => Ok(serde_json::from_slice(body)?),
     }
 }
 
 const fn refusal_reason(error: &BodyError) -> &'static str {
     match error {
-        BodyError::Broken(_) | BodyError::NotGzip(_) => "malformed",
+        BodyError::Broken(_) | BodyError::NotDecoded { .. } => "malformed",
         BodyError::TooSlow => "too_slow",
         BodyError::TooLong { .. } | BodyError::TooLongDecompressed { .. } => "too_large",
         BodyError::UnknownEncoding(_) => "content_encoding",

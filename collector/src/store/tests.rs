@@ -175,7 +175,7 @@ fn the_log_is_refused_when_full_and_taken_again_once_cut_off() {
         });
         let append = |bytes: usize| {
             let body = Bytes::from(vec![7; bytes]);
-            runtime.block_on(bench.writer.append(S, body))
+            runtime.block_on(bench.writer.append(S, body, vec![]))
         };
         append(60).unwrap();
         append(60).unwrap();
@@ -222,7 +222,7 @@ fn more_than_fits_in_the_queue_is_refused_at_once() {
     let mut context = Context::from_waker(Waker::noop());
     let mut append = |mebibytes: usize| {
         let body = Bytes::from(vec![0; mebibytes << 20]);
-        let mut appending = Box::pin(writer.append(S, body));
+        let mut appending = Box::pin(writer.append(S, body, vec![]));
         let answer = appending.as_mut().poll(&mut context);
         (answer, appending)
     };
@@ -243,7 +243,7 @@ fn a_small_read_still_gives_one_batch() {
         let bench = Bench::new(limits());
         for _ in 0..3 {
             runtime
-                .block_on(bench.writer.append(S, Bytes::from(vec![1; 50])))
+                .block_on(bench.writer.append(S, Bytes::from(vec![1; 50]), vec![]))
                 .unwrap();
         }
         let directory = bench.close();
@@ -289,7 +289,7 @@ fn the_oldest_verdicts_are_let_go_when_there_are_too_many() {
     on_runtime(|runtime| {
         let bench = Bench::new(Limits {
             retention: Retention {
-                bytes: 400_000,
+                bytes: 200_000,
                 ..Retention::default()
             },
             ..limits()

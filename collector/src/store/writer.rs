@@ -15,6 +15,8 @@ use super::edge::EdgeNumbers;
 use super::health::StoreHealth;
 use super::retention::{self, Retention};
 use super::verdict_row::{self, VerdictRow, Written};
+use crate::handover::{DecodedBatch, Handover};
+use crate::observation::Observation;
 use crate::observation_log::{self, LogEnd};
 
 /// Requests that may wait; each is a batch or the results of many.
@@ -99,6 +101,7 @@ pub(crate) fn prepare(
         lock: store.lock,
         queue,
         log_end: Arc::new(LogEnd::new(last_batch)),
+        handover: Arc::new(Handover::new(last_batch)),
         log_bytes: Arc::clone(&log_bytes),
         health: StoreHealth::default(),
         edges: EdgeNumbers::default(),
@@ -115,11 +118,17 @@ pub(crate) fn prepare(
 }
 
 impl StoreWriter {
-    /// Writes a batch to the log. When this returns `Ok` the disk has it.
+    /// Writes a batch to the log. When this returns `Ok` the disk has it, and `observations`,
+    /// which are what `body` says, are on their way to the pipeline.
     ///
     /// # Errors
     /// [`AppendError`]; the batch is then not in the log.
-    pub(crate) async fn append(&self, received_ns: i64, body: Bytes) -> Result<(), AppendError> {
+    pub(crate) async fn append(
+        &self,
+        received_ns: i64,
+        body: Bytes,
+        observations: Vec<Observation>,
+    ) -> Result<(), AppendError> {
         if self.log_bytes() >= self.most_log_bytes {
             return Err(AppendError::LogFull);
         }
@@ -131,6 +140,7 @@ impl StoreWriter {
         let batch = Request::Append(Append {
             received_ns,
             body,
+            observations,
             committed,
             _room: room,
         });
@@ -178,6 +188,7 @@ enum Request {
 struct Append {
     received_ns: i64,
     body: Bytes,
+    observations: Vec<Observation>,
     committed: oneshot::Sender<Result<(), WriteError>>,
     /// Given back when the batch has left the queue.
     _room: OwnedSemaphorePermit,
@@ -190,6 +201,7 @@ pub(crate) struct Worker {
     lock: File,
     queue: mpsc::Receiver<Request>,
     log_end: Arc<LogEnd>,
+    handover: Arc<Handover>,
     log_bytes: Arc<AtomicU64>,
     health: StoreHealth,
     edges: EdgeNumbers,
@@ -200,7 +212,8 @@ pub(crate) struct Worker {
 /// What a transaction changed, to be made known once it is committed.
 #[derive(Default)]
 struct Changes {
-    last_batch: Option<i64>,
+    /// The numbers of the batches added.
+    batches: Vec<i64>,
     added_bytes: u64,
     freed_bytes: u64,
     counts: CountChanges,
@@ -211,6 +224,11 @@ impl Worker {
     /// Where the log ends.
     pub(crate) fn log_end(&self) -> Arc<LogEnd> {
         Arc::clone(&self.log_end)
+    }
+
+    /// The short way to the pipeline.
+    pub(crate) fn handover(&self) -> Arc<Handover> {
+        Arc::clone(&self.handover)
     }
 
     /// Whether the store can be written.
@@ -233,7 +251,7 @@ impl Worker {
             self.health
                 .note(outcome.as_ref().err().map(ToString::to_string));
             match outcome {
-                Ok(changes) => self.announce(changes, requests.drain(..)),
+                Ok(changes) => self.announce(changes, &mut requests),
                 Err(error) => {
                     // Numbers may have been given out that were never written.
                     self.edges.forget();
@@ -257,7 +275,7 @@ impl Worker {
                         received_ns, body, ..
                     } = append;
                     let number = observation_log::append(&transaction, *received_ns, body)?;
-                    changes.last_batch = Some(number);
+                    changes.batches.push(number);
                     changes.added_bytes += u64::try_from(body.len()).unwrap_or(u64::MAX);
                 }
                 Request::Close => {}
@@ -287,16 +305,17 @@ impl Worker {
     }
 
     /// Tells everyone who waited that it is done.
-    fn announce(&self, changes: Changes, requests: impl Iterator<Item = Request>) {
+    fn announce(&self, changes: Changes, requests: &mut Vec<Request>) {
         self.log_bytes
             .fetch_add(changes.added_bytes, Ordering::Relaxed);
         self.log_bytes
             .fetch_sub(changes.freed_bytes, Ordering::Relaxed);
-        if let Some(last_batch) = changes.last_batch {
-            self.log_end.advance(last_batch);
+        self.hand_over(&changes.batches, requests);
+        if let Some(last_batch) = changes.batches.last() {
+            self.log_end.advance(*last_batch);
         }
         let mut written = changes.written.into_iter();
-        for request in requests {
+        for request in requests.drain(..) {
             // A sender that went away in the meantime has no use for the answer.
             match request {
                 Request::Close => {}
@@ -305,6 +324,21 @@ impl Worker {
                     drop(committed.send(Ok(written.next().unwrap_or_default())));
                 }
             }
+        }
+    }
+
+    fn hand_over(&self, numbers: &[i64], requests: &mut [Request]) {
+        let appends = requests.iter_mut().filter_map(|request| match request {
+            Request::Append(append) => Some(append),
+            _ => None,
+        });
+        for (append, number) in appends.zip(numbers) {
+            self.handover.put(DecodedBatch {
+                number: *number,
+                received_ns: append.received_ns,
+                bytes: append.body.len(),
+                observations: std::mem::take(&mut append.observations),
+            });
         }
     }
 }

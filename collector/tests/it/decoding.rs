@@ -6,7 +6,7 @@ use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, Span, Status};
 use proptest::prelude::*;
 use prost::Message;
 use skewtap_collector::observation::Observation;
-use skewtap_collector::otlp_decode::{RejectReason, check, decode};
+use skewtap_collector::otlp_decode::{RejectReason, decode};
 use skewtap_core::exchange_attributes::SCOPE;
 use skewtap_core::reported_span::{ReportedSpan, SpanKind};
 
@@ -214,9 +214,8 @@ fn other_spans_of_ours_are_no_observations() {
 }
 
 proptest! {
-    /// The check before the acknowledgement and the decoding after it agree.
     #[test]
-    fn what_is_checked_is_what_is_decoded(
+    fn a_span_is_either_told_or_rejected(
         trace_id in prop::collection::vec(0..3_u8, 0..18),
         span_id in prop::collection::vec(0..3_u8, 7..9),
         parent_span_id in prop::collection::vec(0..3_u8, 0..9),
@@ -233,13 +232,20 @@ proptest! {
             ..Span::default()
         };
         let request = one(samples::resource_spans(vec![], if ours { SCOPE } else { "lib" }, span));
-        prop_assert_eq!(check(&request), decode(&request).rejected);
+        let decoded = decode(&request);
+        let told = decoded.observations.len() as u64 + decoded.rejected.total();
+        // What else is ours tells nothing.
+        prop_assert!(told == 1 || (ours && told == 0), "{:?}", decoded);
     }
 
     #[test]
     fn garbage_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
         if let Ok(request) = ExportTraceServiceRequest::decode(bytes.as_slice()) {
-            prop_assert_eq!(check(&request), decode(&request).rejected);
+            let spans = request.resource_spans.iter().flat_map(|r| &r.scope_spans);
+            let spans: usize = spans.map(|scope| scope.spans.len()).sum();
+            let decoded = decode(&request);
+            let told = decoded.observations.len() as u64 + decoded.rejected.total();
+            prop_assert!(told <= spans as u64, "{:?}", decoded);
         }
     }
 }

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 
 use clap::{Args as ArgGroup, Parser, Subcommand, ValueEnum};
 
-pub(crate) use collector::CollectorArgs;
+pub(crate) use collector::{CollectorArgs, ExportFormat, MessageFormat, OnwardArgs, SenderArgs};
 pub(crate) use config::{ConfigAction, ConfigArgs};
 pub(crate) use demo::{Behaviour, DemoArgs, DemoClientArgs, DemoOriginArgs};
 pub(crate) use proxy::ProxyArgs;
@@ -79,8 +79,8 @@ pub(crate) enum Command {
     Demo(DemoArgs),
     Run(RunArgs),
     Proxy(ProxyArgs),
-    Collector(CollectorArgs),
     Config(ConfigArgs),
+    Collector(Box<CollectorArgs>),
     #[command(hide = true)]
     DemoOrigin(DemoOriginArgs),
     #[command(hide = true)]

@@ -1,12 +1,19 @@
 //! `skewtap collector`.
 
-use anyhow::Context as _;
-use skewtap_collector::{Collector, Config};
+use std::time::Duration;
 
-use crate::args::{CollectorArgs, LogArgs};
+use anyhow::Context as _;
+use skewtap_collector::{
+    Collector, Config, ExportConfig, ExportProtocol, TlsFiles, WebhookConfig, WebhookFormat,
+};
+
+use crate::args::{CollectorArgs, ExportFormat, LogArgs, MessageFormat, OnwardArgs, SenderArgs};
 use crate::failure::{Exit, Failure};
 use crate::shutdown::Shutdown;
 use crate::{runtime, start_line};
+
+/// The pause between two pushes of metrics, which is what SDKs keep to as well.
+const METRICS_EVERY: Duration = Duration::from_secs(60);
 
 /// Collects until it is told to stop.
 ///
@@ -26,6 +33,11 @@ async fn collect(args: &CollectorArgs) -> Result<Exit, Failure> {
         http: args.http,
         retention: args.keeping.retention(),
         most_log_bytes: args.keeping.backlog_size,
+        otlp_tls: tls(&args.senders),
+        otlp_token_file: args.senders.otlp_token_file.clone(),
+        export: export(&args.onward),
+        webhook: webhook(&args.onward),
+        pages_url: args.onward.pages_url.clone(),
         ..Config::new(args.store.clone())
     };
     config.matcher.settle = args.settle;
@@ -52,4 +64,39 @@ async fn collect(args: &CollectorArgs) -> Result<Exit, Failure> {
         .context("the collector broke")
         .map_err(Failure::broken)?;
     Ok(Exit::Done)
+}
+
+/// The files are asked for together, so there are both or none.
+fn tls(args: &SenderArgs) -> Option<TlsFiles> {
+    Some(TlsFiles {
+        certificate: args.otlp_tls_cert.clone()?,
+        key: args.otlp_tls_key.clone()?,
+        client_ca: args.otlp_client_ca.clone(),
+    })
+}
+
+fn export(args: &OnwardArgs) -> Option<ExportConfig> {
+    let mut export = ExportConfig::new(args.export_otlp.clone()?);
+    if let Some(protocol) = args.export_protocol {
+        export.protocol = match protocol {
+            ExportFormat::Grpc => ExportProtocol::Grpc,
+            ExportFormat::Http => ExportProtocol::Http,
+        };
+    }
+    export.headers.clone_from(&args.export_header);
+    export.authorities.clone_from(&args.export_ca);
+    export.metrics_every = args.export_metrics.then_some(METRICS_EVERY);
+    export.write_back = !args.no_write_back;
+    Some(export)
+}
+
+fn webhook(args: &OnwardArgs) -> Option<WebhookConfig> {
+    Some(WebhookConfig {
+        format: match args.webhook_format {
+            MessageFormat::Json => WebhookFormat::Json,
+            MessageFormat::Slack => WebhookFormat::Slack,
+        },
+        every: args.webhook_every,
+        ..WebhookConfig::new(args.webhook.clone()?)
+    })
 }

@@ -22,7 +22,8 @@ pub(crate) fn of(
         bars: vec![],
     };
     if let (Some(span), Some(offset)) = (&observed.client, offsets.client) {
-        bars.span::<ClientClock>(Lane::Client, span, offset);
+        let (start, end) = ends::<ClientClock>(span, offset);
+        bars.draw(Lane::Client, "span", Some(start), Some(end));
     }
     for (at, path) in paths.iter().enumerate() {
         bars.exchange = Some(at);
@@ -36,7 +37,9 @@ pub(crate) fn of(
         }
         let offset = offsets.servers.get(at).copied().flatten();
         if let (Some(span), Some(offset)) = (observed.servers.get(at), offset) {
-            bars.span::<ServerClock>(Lane::Server, span, offset);
+            let (start, end) = ends::<ServerClock>(span, offset);
+            let (start, end) = within_wait(start, end, span.duration_ns(), path);
+            bars.draw(Lane::Server, "span", Some(start), Some(end));
         }
     }
     bars.bars
@@ -69,18 +72,47 @@ impl Bars {
         }
     }
 
-    fn span<C: Clock>(
-        &mut self,
-        lane: Lane,
-        span: &ReportedSpan,
-        offset: ClockOffset<C, ProxyClock>,
-    ) {
-        let start = Some(span_start::<C>(span).on(offset));
-        let end = Some(span_end::<C>(span).on(offset));
-        self.draw(lane, "span", start, end);
-    }
-
     fn since_origin(&self, stamp: Stamp<ProxyClock>) -> Interval {
         stamp - self.origin
     }
+}
+
+/// The start and the end of a span on the proxy's clock.
+fn ends<C: Clock>(
+    span: &ReportedSpan,
+    offset: ClockOffset<C, ProxyClock>,
+) -> (Stamp<ProxyClock>, Stamp<ProxyClock>) {
+    let (start, end) = (span_start::<C>(span), span_end::<C>(span));
+    (start.on(offset), end.on(offset))
+}
+
+/// A server's span that is no longer than the wait for its response is taken to lie within it, as
+/// the ledger takes it: however little is known of its clock, it can neither start before the
+/// request was sent nor end after the response was there.
+fn within_wait(
+    start: Stamp<ProxyClock>,
+    end: Stamp<ProxyClock>,
+    length_ns: i64,
+    path: &WirePath,
+) -> (Stamp<ProxyClock>, Stamp<ProxyClock>) {
+    let (Some(asked), Some(answered)) = (path.asked, path.answered) else {
+        return (start, end);
+    };
+    if length_ns > (answered - asked).hi() {
+        return (start, end);
+    }
+    let (from, to) = (asked.lo(), answered.hi());
+    (
+        narrowed(start, from, to.saturating_sub(length_ns)),
+        narrowed(end, from.saturating_add(length_ns), to),
+    )
+}
+
+/// The part of `stamp` that lies from `lo` to `hi`; all of it where none does.
+fn narrowed(stamp: Stamp<ProxyClock>, lo: i64, hi: i64) -> Stamp<ProxyClock> {
+    let (lo, hi) = (stamp.lo().max(lo), stamp.hi().min(hi));
+    if lo > hi {
+        return stamp;
+    }
+    Stamp::between(lo, hi, stamp.source())
 }

@@ -42,12 +42,19 @@ fn negative_row(row: &Row) -> Fault {
         | Segment::ServerAndNetwork
         | Segment::ProxyResponse
         | Segment::ClientUnread
-        | Segment::BetweenExchanges => ("negative_segment", "its two stamps are in wrong order"),
+        | Segment::BetweenExchanges => (
+            "negative_segment",
+            "the two stamps that bound this row are in the wrong order",
+        ),
     };
-    Fault {
-        kind,
-        statement: format!("{}: {what}, by at least {short_ns} ns", row.segment),
-    }
+    let short = at_least(short_ns);
+    let statement = if kind == "negative_segment" {
+        let row = row.segment.name().replace('_', " ");
+        format!("{row}: {what}, by at least {short}")
+    } else {
+        format!("{what}, by at least {short}")
+    };
+    Fault { kind, statement }
 }
 
 /// Server spans longer than the request and response they belong to.
@@ -59,10 +66,17 @@ pub(crate) fn in_servers(observed: &Observed, paths: &[WirePath], policy: &Polic
         (over_ns > policy.span_resolution_ns).then(|| Fault {
             kind: "server_outlasts_wire",
             statement: format!(
-                "the server's span is at least {over_ns} ns longer than its request and response \
-                 were on the wire: it goes on after the response, or measures something else"
+                "the server's span is at least {} longer than its request and response were on \
+                 the wire: it goes on after the response, or measures something else",
+                at_least(over_ns)
             ),
         })
     });
     longer.collect()
+}
+
+/// A lower bound in seconds, rounded down so that it stays one.
+fn at_least(ns: i64) -> String {
+    let micros = ns.max(0) / 1_000;
+    format!("{}.{:06} s", micros / 1_000_000, micros % 1_000_000)
 }

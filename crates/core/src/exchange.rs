@@ -32,9 +32,11 @@ pub struct ExchangeRecord {
     pub status: Option<u16>,
     /// How the exchange ended.
     pub outcome: Outcome,
-    /// Bytes of the request message, head included, where counted.
+    /// Bytes of the request message, head included, where counted; of a tunnel also what the
+    /// client sent through it.
     pub request_bytes: Option<i64>,
-    /// Bytes of the final response message, head included, where counted.
+    /// Bytes of the final response message, head included, where counted; of a tunnel also what
+    /// the server sent through it.
     pub response_bytes: Option<i64>,
     /// The connection from the client.
     pub down: Leg,
@@ -80,7 +82,7 @@ pub enum Outcome {
     ClientGone,
     /// The proxy refused the request by itself.
     Refused,
-    /// The connection was handed over to another protocol.
+    /// The connection was handed over to another protocol, which ended by itself.
     Upgraded,
 }
 

@@ -22,6 +22,7 @@ pub mod exchange;
 pub mod exchange_attributes;
 pub mod exchange_detail;
 pub mod ids;
+pub mod lag_rhythm;
 pub mod ledger;
 pub mod milestone;
 pub mod peer_offset;

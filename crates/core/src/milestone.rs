@@ -36,6 +36,8 @@ macro_rules! milestones {
 milestones! {
     /// The client's connection to the proxy stands.
     DownConnected = "down.connected",
+    /// The TLS handshake with the client was complete.
+    DownTlsDone = "down.tls_done",
     /// First byte of the request reached the proxy's machine.
     DownRequestFirst = "down.request.first",
     /// Last byte of the request head reached the proxy's machine.
@@ -46,6 +48,8 @@ milestones! {
     UpConnectStart = "up.connect.start",
     /// The proxy's connection to the server stands.
     UpConnected = "up.connected",
+    /// The TLS handshake with the server was complete.
+    UpTlsDone = "up.tls_done",
     /// First byte of the request left the proxy.
     UpRequestFirst = "up.request.first",
     /// Last byte of the request head left the proxy.
@@ -74,6 +78,14 @@ milestones! {
     DownResponseHead = "down.response.head",
     /// Last byte of the response left for the client.
     DownResponseLast = "down.response.last",
+    /// First byte for the inside of a tunnel came from the client.
+    DownTunnelFirst = "down.tunnel.first",
+    /// Last byte for the inside of a tunnel came from the client.
+    DownTunnelLast = "down.tunnel.last",
+    /// First byte for the inside of a tunnel came from the server.
+    UpTunnelFirst = "up.tunnel.first",
+    /// Last byte for the inside of a tunnel came from the server.
+    UpTunnelLast = "up.tunnel.last",
     /// The client's kernel acknowledged the last byte of the response.
     ClientAcked = "client.acked",
     /// The client's application read the response its kernel already held.

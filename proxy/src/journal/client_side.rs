@@ -89,8 +89,9 @@ impl Journal {
     pub(super) fn response_ended(&mut self, end: u64, last: Departure) {
         if let Some(exchange) = self.open.front_mut() {
             exchange.response_ended(end, last);
+            let sent = self.down.ciphertext.unwrap_or(end);
             self.watches
-                .client(&self.worker, exchange, (end, last), self.down_ended);
+                .client(&self.worker, exchange, (sent, last), self.down_ended);
             self.finish_if_over();
         }
     }

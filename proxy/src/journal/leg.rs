@@ -33,6 +33,10 @@ pub(crate) struct ConnectTimes {
 pub(super) struct DownLeg {
     pub(super) addresses: LegAddresses,
     pub(super) accepted_ns: i64,
+    /// When TLS was agreed on, if it was.
+    pub(super) tls: Option<Arrival>,
+    /// Bytes sent so far as the socket counts them, where TLS makes that more.
+    pub(super) ciphertext: Option<u64>,
     pub(super) bounds: ArrivalBounds,
     pub(super) requests: RequestLog<Arrival>,
     pub(super) responses: ResponseLog<Departure>,
@@ -40,11 +44,14 @@ pub(super) struct DownLeg {
 }
 
 impl DownLeg {
-    pub(super) fn new(addresses: LegAddresses, accepted_ns: i64) -> Self {
+    pub(super) fn new(addresses: LegAddresses, accepted_ns: i64, tls: Option<Read>) -> Self {
+        let (bounds, tls) = after_handshake(accepted_ns, tls);
         Self {
             addresses,
             accepted_ns,
-            bounds: ArrivalBounds::new(accepted_ns),
+            tls,
+            ciphertext: None,
+            bounds,
             requests: RequestLog::new(),
             responses: ResponseLog::new(),
             tcp: None,
@@ -58,6 +65,9 @@ pub(super) struct UpLeg {
     addresses: LegAddresses,
     times: ConnectTimes,
     exchanges: i64,
+    tls: Option<Arrival>,
+    /// Bytes sent so far as the socket counts them, where TLS makes that more.
+    pub(super) ciphertext: Option<u64>,
     pub(super) bounds: ArrivalBounds,
     pub(super) requests: RequestLog<Departure>,
     pub(super) responses: ResponseLog<Arrival>,
@@ -65,12 +75,15 @@ pub(super) struct UpLeg {
 }
 
 impl UpLeg {
-    pub(super) fn new(addresses: LegAddresses, times: ConnectTimes) -> Self {
+    pub(super) fn new(addresses: LegAddresses, times: ConnectTimes, tls: Option<Read>) -> Self {
+        let (bounds, tls) = after_handshake(times.connected_ns, tls);
         Self {
             addresses,
             times,
             exchanges: 0,
-            bounds: ArrivalBounds::new(times.connected_ns),
+            tls,
+            ciphertext: None,
+            bounds,
             requests: RequestLog::new(),
             responses: ResponseLog::new(),
             tcp: None,
@@ -85,9 +98,18 @@ impl UpLeg {
             self.addresses,
             earlier,
             (earlier == 0).then_some(self.times),
+            self.tls,
             self.tcp,
         )
     }
+}
+
+/// The bounds of a connection that was there at `now_ns`, and when its TLS handshake, if there
+/// was one, got its last message.
+fn after_handshake(now_ns: i64, tls: Option<Read>) -> (ArrivalBounds, Option<Arrival>) {
+    let mut bounds = ArrivalBounds::new(now_ns);
+    let done = tls.map(|read| bounds.read(read, None).byte(true));
+    (bounds, done)
 }
 
 /// One read with its bytes, on its way through a message log.

@@ -7,7 +7,9 @@ use skewtap_core::exchange::Outcome;
 use skewtap_host::WatchResult;
 use skewtap_sockstamp::{TcpInfo, monotonic_ns, realtime_ns};
 
+use super::Side;
 use super::leg::{ConnectTimes, DownLeg, LegAddresses};
+use super::tunnel::{Flow, Tunnel};
 use crate::message_log::Message;
 use crate::moment::{Arrival, Departure};
 use crate::trace_context::TraceContext;
@@ -48,10 +50,14 @@ pub(crate) struct OpenExchange {
     pub(crate) down_tcp: TcpSpan,
     /// When the client's connection was accepted, in the first exchange on it.
     pub(crate) accepted_ns: Option<i64>,
+    /// When TLS was agreed on with the client, if it is round the connection.
+    pub(crate) down_tls: Option<Arrival>,
     pub(crate) request: Option<Message<Arrival>>,
     pub(crate) sent_continue: Option<Message<Departure>>,
     pub(crate) response: Option<Message<Departure>>,
     pub(crate) up: Option<UpSide>,
+    /// What went through after the messages, if the exchange becomes a tunnel.
+    pub(crate) tunnel: Option<Box<Tunnel>>,
     /// What watching the client found, once it is over; `None` if the client was not watched.
     pub(crate) client_watch: Option<WatchSlot>,
     /// The same of the server.
@@ -69,6 +75,8 @@ pub(crate) struct UpSide {
     pub(crate) tcp: TcpSpan,
     /// How the connection came about, in the first exchange on it.
     pub(crate) connect: Option<ConnectTimes>,
+    /// When TLS was agreed on with the server, if it is round the connection.
+    pub(crate) tls: Option<Arrival>,
     pub(crate) request: Option<Message<Departure>>,
     pub(crate) got_continue: Option<Message<Arrival>>,
     pub(crate) response: Option<Message<Arrival>>,
@@ -80,6 +88,7 @@ impl UpSide {
         addresses: LegAddresses,
         earlier: i64,
         connect: Option<ConnectTimes>,
+        tls: Option<Arrival>,
         before: Option<TcpInfo>,
     ) -> Self {
         let tcp = TcpSpan {
@@ -91,6 +100,7 @@ impl UpSide {
             earlier,
             tcp,
             connect,
+            tls,
             request: None,
             got_continue: None,
             response: None,
@@ -115,6 +125,7 @@ impl OpenExchange {
                 after: None,
             },
             accepted_ns: (index == 0).then_some(down.accepted_ns),
+            down_tls: down.tls,
             request,
             ..Self::bare(id, facts, down.addresses)
         }
@@ -133,10 +144,12 @@ impl OpenExchange {
             down_earlier: 0,
             down_tcp: TcpSpan::default(),
             accepted_ns: None,
+            down_tls: None,
             request: None,
             sent_continue: None,
             response: None,
             up: None,
+            tunnel: None,
             client_watch: None,
             server_watch: None,
             clock_step_ns: 0,
@@ -190,7 +203,10 @@ impl OpenExchange {
     }
 
     /// The head of the final response came from the server.
-    pub(super) fn answer_began(&mut self, message: Message<Arrival>) {
+    pub(super) fn answer_began(&mut self, message: Message<Arrival>, status: u16) {
+        if status == 101 {
+            self.tunnel.get_or_insert_default();
+        }
         if let Some(up) = &mut self.up {
             up.response = Some(message);
         }
@@ -233,10 +249,30 @@ impl OpenExchange {
         }
     }
 
+    /// The proxy itself ends it before it is over.
+    pub(super) fn cut_off(&mut self) {
+        if self.tunnel.is_some() {
+            self.outcome.get_or_insert(Outcome::Refused);
+        } else {
+            self.fault(Outcome::Refused);
+        }
+    }
+
+    /// What came from one side through the tunnel.
+    pub(super) fn flow(&mut self, side: Side) -> Option<&mut Flow> {
+        let tunnel = self.tunnel.as_mut()?;
+        Some(match side {
+            Side::Down => &mut tunnel.down,
+            Side::Up => &mut tunnel.up,
+        })
+    }
+
     /// Settles how the exchange ended.
     pub(super) fn settle(&mut self) {
         let cut_short = || self.fault.unwrap_or(Outcome::ClientGone);
-        let outcome = if self.response_was_written() {
+        let outcome = if self.response_was_written() && self.tunnel.is_some() {
+            Outcome::Upgraded
+        } else if self.response_was_written() {
             Outcome::Complete
         } else {
             cut_short()

@@ -40,7 +40,7 @@ impl Journal {
                         interim.push(head);
                     }
                 }
-                Passed::Head { message, .. } => exchange.answer_began(message),
+                Passed::Head { message, status } => exchange.answer_began(message, status),
                 Passed::End { end, last, .. } => {
                     exchange.answer_ended(end, last, this_read.figures());
                 }
@@ -80,7 +80,7 @@ impl Journal {
             // A response cannot have come before its request left.
             up.bounds.nothing_before(when.before_ns);
         }
-        let responses = &mut up.responses;
+        let (responses, ciphertext) = (&mut up.responses, up.ciphertext);
         let mut ended = false;
         up.requests.feed(
             bytes,
@@ -93,7 +93,7 @@ impl Journal {
                 Passed::Interim { .. } => {}
                 Passed::End { end, last, .. } => {
                     exchange.ask_ended(end, last);
-                    watches.server(worker, exchange, end, last);
+                    watches.server(worker, exchange, ciphertext.unwrap_or(end), last);
                     ended = true;
                 }
             },

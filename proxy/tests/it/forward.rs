@@ -109,9 +109,26 @@ fn without_an_upstream_a_plain_path_leads_nowhere() {
 }
 
 #[test]
-fn what_needs_tls_or_a_tunnel_is_not_implemented() {
-    let https = "GET https://a/ HTTP/1.1";
-    refused(forward_only(), https, "501", "scheme-unsupported");
-    let tunnel = "CONNECT a:443 HTTP/1.1";
-    refused(forward_only(), tunnel, "501", "connect-unsupported");
+fn another_scheme_is_not_implemented() {
+    let ftp = "GET ftp://a/ HTTP/1.1";
+    refused(forward_only(), ftp, "501", "scheme-unsupported");
+}
+
+#[test]
+fn a_tunnel_to_the_proxy_itself_is_a_loop() {
+    refused(forward_only(), "CONNECT OWN HTTP/1.1", "508", "loop");
+}
+
+#[test]
+fn a_tunnel_needs_a_port() {
+    refused(forward_only(), "CONNECT a HTTP/1.1", "400", "no-port");
+}
+
+#[test]
+fn without_forwarding_there_are_no_tunnels() {
+    let closed = skewtap_proxy::Config {
+        forward: false,
+        ..config(nobody())
+    };
+    refused(closed, "CONNECT a:443 HTTP/1.1", "403", "forwarding-off");
 }

@@ -16,6 +16,7 @@
 
 mod collector;
 mod harness;
+mod pki;
 mod wire;
 
 mod connections;
@@ -27,4 +28,6 @@ mod packets;
 mod relay;
 mod shipping;
 mod stamps;
+mod tls;
+mod tunnel;
 mod watches;

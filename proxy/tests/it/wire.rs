@@ -1,18 +1,17 @@
 //! Reading exact bytes from a socket.
 
 use std::io::Read;
-use std::net::TcpStream;
 
 /// Reads exactly as many bytes as `expected` has, and compares.
 #[track_caller]
-pub(crate) fn expect(stream: &mut TcpStream, expected: &str) {
+pub(crate) fn expect(stream: &mut impl Read, expected: &str) {
     let got = exactly(stream, expected.len());
     assert_eq!(String::from_utf8_lossy(&got), expected);
 }
 
 /// Reads exactly `count` bytes.
 #[track_caller]
-pub(crate) fn exactly(stream: &mut TcpStream, count: usize) -> Vec<u8> {
+pub(crate) fn exactly(stream: &mut impl Read, count: usize) -> Vec<u8> {
     let mut bytes = vec![0; count];
     let mut got = 0;
     while got < count {
@@ -28,7 +27,7 @@ pub(crate) fn exactly(stream: &mut TcpStream, count: usize) -> Vec<u8> {
 
 /// Reads up to the empty line that ends a head.
 #[track_caller]
-pub(crate) fn head(stream: &mut TcpStream) -> String {
+pub(crate) fn head(stream: &mut impl Read) -> String {
     let mut bytes = Vec::new();
     while !bytes.ends_with(b"\r\n\r\n") {
         bytes.extend(exactly(stream, 1));
@@ -38,7 +37,7 @@ pub(crate) fn head(stream: &mut TcpStream) -> String {
 
 /// Reads to the end of the stream.
 #[track_caller]
-pub(crate) fn rest(stream: &mut TcpStream) -> Vec<u8> {
+pub(crate) fn rest(stream: &mut impl Read) -> Vec<u8> {
     let mut bytes = Vec::new();
     stream.read_to_end(&mut bytes).unwrap();
     bytes
@@ -46,7 +45,7 @@ pub(crate) fn rest(stream: &mut TcpStream) -> Vec<u8> {
 
 /// Asserts that the stream has ended.
 #[track_caller]
-pub(crate) fn expect_end(stream: &mut TcpStream) {
+pub(crate) fn expect_end(stream: &mut impl Read) {
     let bytes = rest(stream);
     assert_eq!(String::from_utf8_lossy(&bytes), "");
 }

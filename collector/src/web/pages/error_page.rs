@@ -15,6 +15,10 @@ pub(super) enum PageError {
     NoPage,
     #[error("refresh is {0:?}; it can be 1 to 3600 seconds")]
     Refresh(String),
+    #[error("this page has no parameter {0:?}")]
+    Parameter(String),
+    #[error("the metrics cannot be written: {0}")]
+    Metrics(std::fmt::Error),
     #[error("the stored verdict cannot be read: {0}")]
     Document(#[from] serde_json::Error),
     #[error("the page cannot be written: {0}")]
@@ -36,8 +40,10 @@ impl PageError {
     fn status(&self) -> StatusCode {
         match self {
             Self::NoPage => StatusCode::NOT_FOUND,
-            Self::Refresh(_) => StatusCode::BAD_REQUEST,
-            Self::Document(_) | Self::Template(_) => StatusCode::INTERNAL_SERVER_ERROR,
+            Self::Refresh(_) | Self::Parameter(_) => StatusCode::BAD_REQUEST,
+            Self::Document(_) | Self::Template(_) | Self::Metrics(_) => {
+                StatusCode::INTERNAL_SERVER_ERROR
+            }
             Self::Request(error) => error.status(),
             Self::Store(_) => StatusCode::SERVICE_UNAVAILABLE,
         }

@@ -3,6 +3,7 @@
 use askama::Template;
 use skewtap_core::verdict_json::{Bounds, VerdictJson};
 
+use super::edge_address::EdgeAddress;
 use super::format::{Digits, Instant, instant, lower_bound, nanoseconds, upper_bound, within};
 use super::headline::{self, Headline};
 use super::ledger_table::{self, LedgerTable};
@@ -25,7 +26,9 @@ pub(super) struct ExchangePage {
     missing: Vec<String>,
     sources: Vec<SourceView>,
     clocks: Vec<ClockView>,
+    edge_href: String,
     json_href: String,
+    case_href: String,
 }
 
 /// A row of the table that says what the drawing shows.
@@ -87,13 +90,17 @@ impl ExchangePage {
             missing: quality.missing.iter().map(|what| missing(what)).collect(),
             sources: sources(&verdict),
             clocks: clocks.map(|(whose, bounds)| clock(whose, bounds)).to_vec(),
-            json_href: format!(
-                "/api/v1/exchanges/{}/{}",
-                verdict.trace_id, verdict.client_span_id
-            ),
+            edge_href: EdgeAddress::of_verdict(&verdict).href("24h"),
+            json_href: api_href(&verdict, ""),
+            case_href: api_href(&verdict, "/case"),
             verdict,
         }
     }
+}
+
+fn api_href(verdict: &VerdictJson, what: &str) -> String {
+    let (trace, span) = (&verdict.trace_id, &verdict.client_span_id);
+    format!("/api/v1/exchanges/{trace}/{span}{what}")
 }
 
 /// What was asked for, as far as anybody said.
@@ -167,7 +174,7 @@ fn sources(verdict: &VerdictJson) -> Vec<SourceView> {
 }
 
 /// What is not there, and what that costs.
-fn missing(what: &str) -> String {
+pub(super) fn missing(what: &str) -> String {
     match what {
         "exchange" => "No proxy's record of this call: nothing is known of the wire.",
         "client_span" => {

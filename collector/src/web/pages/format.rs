@@ -4,6 +4,7 @@
 //! zero is never written as zero.
 
 use jiff::Timestamp;
+use skewtap_core::clock::Interval;
 
 const NS_PER_MS: i64 = 1_000_000;
 const NS_PER_US: i64 = 1_000;
@@ -81,6 +82,17 @@ pub(super) fn within(lo: i64, hi: i64) -> String {
 /// One known length, for a sentence.
 pub(super) fn length(ns: i64) -> String {
     within(ns, ns)
+}
+
+/// A length of which bounds are known, to the millisecond: `0.511`, or `~0.511` where they differ
+/// by more than that.
+pub(super) fn about(within: Interval) -> String {
+    let middle = millis(within.middle());
+    if within.width() < NS_PER_MS {
+        middle
+    } else {
+        format!("~{middle}")
+    }
 }
 
 /// An instant in UTC.

@@ -49,16 +49,14 @@ impl Edge {
 /// The regions of all rows that have a cause or lack one, as far as bars tell their place.
 pub(super) fn of(verdict: &VerdictJson) -> Vec<GapRegion> {
     let mut regions = Vec::new();
-    for (at, row) in verdict.segments.iter().enumerate() {
+    for row in &verdict.segments {
         let Some(segment) = named(&row.name).filter(|segment| segment.is_gap()) else {
             continue;
         };
         if row.explanation == "ordinary" {
             continue;
         }
-        let earlier = verdict.segments.iter().take(at);
-        let nth = earlier.filter(|other| other.name == row.name).count();
-        if let Some((lane, start, end)) = place(verdict, segment, nth) {
+        if let Some((lane, start, end)) = place(verdict, segment, row.exchange) {
             regions.push(GapRegion {
                 lane,
                 label: label(row, segment),
@@ -75,12 +73,12 @@ fn label(row: &SegmentJson, segment: Segment) -> String {
     format!("{}: {length}", title(segment))
 }
 
-/// Lane, start and end of the `nth` row of a segment. `None` when a bar beside it is not there,
-/// or when it cannot be told which bar belongs to which exchange.
+/// Lane, start and end of a row of that exchange. `None` when a bar beside it is not there, or
+/// when it cannot be told which bar belongs to which exchange.
 fn place(
     verdict: &VerdictJson,
     segment: Segment,
-    nth: usize,
+    exchange: Option<usize>,
 ) -> Option<(&'static str, Edge, Edge)> {
     let bars = Bars { verdict };
     match segment {
@@ -90,7 +88,7 @@ fn place(
             Edge::start(bars.first("wire", "request")?),
         )),
         Segment::ClientUnread => {
-            let unread = bars.of_exchange(nth, segment, "client", "unread")?;
+            let unread = bars.of_exchange(exchange, "client", "unread")?;
             Some(("client", Edge::start(unread), Edge::end(unread)))
         }
         Segment::ClientAfterRead => Some((
@@ -105,15 +103,15 @@ fn place(
         )),
         Segment::ServerBeforeSpan => Some((
             "server",
-            Edge::start(bars.of_exchange(nth, segment, "wire", "waiting")?),
-            Edge::start(bars.of_exchange(nth, segment, "server", "span")?),
+            Edge::start(bars.of_exchange(exchange, "wire", "waiting")?),
+            Edge::start(bars.of_exchange(exchange, "server", "span")?),
         )),
         // Its end is drawn where the response had been passed on, which is when the row
         // `proxy_response` ends: no bar tells the two apart.
         Segment::ServerAfterSpan => Some((
             "server",
-            Edge::end(bars.of_exchange(nth, segment, "server", "span")?),
-            Edge::end(bars.of_exchange(nth, segment, "wire", "response")?),
+            Edge::end(bars.of_exchange(exchange, "server", "span")?),
+            Edge::end(bars.of_exchange(exchange, "wire", "response")?),
         )),
         Segment::RequestTransfer
         | Segment::ProxyRequest
@@ -143,17 +141,17 @@ impl<'a> Bars<'a> {
         self.all(lane, name).last()
     }
 
-    /// The bar of the exchange that the `nth` row of `segment` belongs to.
+    /// The bar of that exchange. Documents of earlier versions do not say whose a bar is, which
+    /// leaves no doubt only where there was one exchange.
     fn of_exchange(
         &self,
-        nth: usize,
-        segment: Segment,
+        exchange: Option<usize>,
         lane: &'a str,
         name: &'a str,
     ) -> Option<&'a BarJson> {
-        let rows = self.verdict.segments.iter();
-        let rows = rows.filter(|row| row.name == segment.name()).count();
-        let bars = self.all(lane, name).count();
-        (rows == bars).then(|| self.all(lane, name).nth(nth))?
+        if exchange.is_none() && self.verdict.exchanges > 1 {
+            return None;
+        }
+        self.all(lane, name).find(|bar| bar.exchange == exchange)
     }
 }

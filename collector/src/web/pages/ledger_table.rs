@@ -111,40 +111,16 @@ fn share(counted_ns: i64, total_ns: i64) -> f64 {
     f64::from(i32::try_from(width.min(10_000)).unwrap_or_default()) * SHARE_WIDTH / 10_000.0
 }
 
-/// Where each exchange begins, when there are several. Time passes through the segments of an
-/// exchange in their order, so the next begins where that order starts again.
+/// Where each exchange begins, when there are several.
 fn headings(verdict: &VerdictJson) -> Vec<Option<String>> {
-    let mut latest: Option<Segment> = None;
-    let mut exchange = 0_usize;
+    let mut latest = None;
     let headings = verdict.segments.iter().map(|row| {
-        let segment = named(&row.name).filter(|segment| is_of_exchange(*segment))?;
-        let begins = latest.is_none_or(|latest| segment <= latest);
-        latest = Some(segment);
-        exchange += usize::from(begins);
-        begins.then(|| format!("Exchange {exchange} of {}", verdict.exchanges))
+        let exchange = row.exchange.filter(|_| verdict.exchanges > 1)?;
+        let begins = latest.replace(exchange) != Some(exchange);
+        begins.then(|| {
+            let number = exchange.saturating_add(1);
+            format!("Exchange {number} of {}", verdict.exchanges)
+        })
     });
-    let headings: Vec<_> = headings.collect();
-    if verdict.exchanges > 1 {
-        headings
-    } else {
-        vec![None; headings.len()]
-    }
-}
-
-fn is_of_exchange(segment: Segment) -> bool {
-    match segment {
-        Segment::RequestTransfer
-        | Segment::ProxyRequest
-        | Segment::ServerBeforeSpan
-        | Segment::ServerSpan
-        | Segment::ServerAfterSpan
-        | Segment::ServerAndNetwork
-        | Segment::ProxyResponse
-        | Segment::ClientUnread => true,
-        Segment::ClientBeforeSend
-        | Segment::ClientAfterRead
-        | Segment::ClientAfterArrival
-        | Segment::BetweenExchanges
-        | Segment::Unexplained => false,
-    }
+    headings.collect()
 }

@@ -9,20 +9,15 @@ use super::exchange::path;
 use super::format::{Instant, instant, millis, nanoseconds};
 use super::headline::{largest_gap, main_finding};
 use super::segment_words::title;
+use super::since::{self, Choice};
+use crate::collector::Addresses;
 use crate::store::query::{Page, StoredVerdict};
 
 /// Rows of a page, where the address does not say.
 const ROWS: &str = "50";
 
-/// How far back the form offers to look, and how that is written in an address.
-const SINCE: [(&str, &str); 6] = [
-    ("", "any time"),
-    ("5m", "last 5 minutes"),
-    ("15m", "last 15 minutes"),
-    ("1h", "last hour"),
-    ("24h", "last day"),
-    ("168h", "last 7 days"),
-];
+/// The parameters that the form has a field for.
+const FIELDS: [&str; 4] = ["flagged", "service", "cause", "since"];
 
 /// Seconds between two loads of a page that keeps itself fresh.
 const REFRESH: &str = "5";
@@ -47,11 +42,11 @@ impl ListRequest {
     ) -> Result<(Self, Vec<(String, String)>), PageError> {
         let mut request = Self::default();
         let mut for_filter = Vec::new();
-        // A form sends the fields that were left empty, too.
-        for (name, value) in parameters
-            .into_iter()
-            .filter(|(_, value)| !value.is_empty())
-        {
+        // A form sends the fields that were left empty, too. An edge may have an empty name.
+        let said = |(name, value): &(String, String)| {
+            !value.is_empty() || !FIELDS.contains(&name.as_str())
+        };
+        for (name, value) in parameters.into_iter().filter(said) {
             if name == "refresh" {
                 let seconds = value.parse().ok();
                 let seconds = seconds.filter(|seconds| (1..=3600).contains(seconds));
@@ -76,6 +71,12 @@ impl ListRequest {
         found.map_or("", |(_, value)| value)
     }
 
+    fn without_field(&self) -> Vec<(String, String)> {
+        let filters = self.filters.iter();
+        let carried = filters.filter(|(name, _)| !FIELDS.contains(&name.as_str()));
+        carried.cloned().collect()
+    }
+
     /// The address of this list with more parameters.
     fn href(&self, more: &[(&str, &str)]) -> String {
         let mut query = Serializer::new(String::new());
@@ -83,9 +84,9 @@ impl ListRequest {
         query.extend_pairs(more);
         let query = query.finish();
         if query.is_empty() {
-            "/".to_owned()
+            "/exchanges".to_owned()
         } else {
-            format!("/?{query}")
+            format!("/exchanges?{query}")
         }
     }
 }
@@ -94,10 +95,13 @@ impl ListRequest {
 #[derive(Clone, Debug, Template)]
 #[template(path = "list.html")]
 pub(super) struct ListPage {
+    addresses: Addresses,
     flagged_only: bool,
     service: String,
     cause: String,
     since: Vec<Choice>,
+    /// What narrows the list and has no field of its own in the form.
+    carried: Vec<(String, String)>,
     is_narrowed: bool,
     rows: Vec<RowView>,
     flagged_rows: usize,
@@ -108,46 +112,39 @@ pub(super) struct ListPage {
     refresh_href: String,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Choice {
-    value: String,
-    words: String,
-    chosen: bool,
-}
-
 /// A row of the list. Lengths are in seconds; `None` where unknown.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct RowView {
-    href: String,
-    flagged: bool,
-    started: Option<Instant>,
-    method: String,
-    path: String,
-    status: Option<u16>,
-    outcome: Option<String>,
-    client_service: Option<String>,
-    server_service: Option<String>,
-    client: Option<String>,
-    server: Option<String>,
-    wire: Option<String>,
-    gap: Option<String>,
-    unexplained: Option<String>,
-    largest: Option<LargestGap>,
-    cause: Option<String>,
-    confidence: Option<String>,
+pub(super) struct RowView {
+    pub(super) href: String,
+    pub(super) flagged: bool,
+    pub(super) started: Option<Instant>,
+    pub(super) method: String,
+    pub(super) path: String,
+    pub(super) status: Option<u16>,
+    pub(super) outcome: Option<String>,
+    pub(super) client_service: Option<String>,
+    pub(super) server_service: Option<String>,
+    pub(super) client: Option<String>,
+    pub(super) server: Option<String>,
+    pub(super) wire: Option<String>,
+    pub(super) gap: Option<String>,
+    pub(super) unexplained: Option<String>,
+    pub(super) largest: Option<LargestGap>,
+    pub(super) cause: Option<String>,
+    pub(super) confidence: Option<String>,
     /// Whether statements about it contradict each other.
-    contradicts: bool,
+    pub(super) contradicts: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct LargestGap {
-    title: &'static str,
-    seconds: String,
+pub(super) struct LargestGap {
+    pub(super) title: &'static str,
+    pub(super) seconds: String,
 }
 
 impl ListPage {
     /// The page for a request and what the store gave for it.
-    pub(super) fn of(request: &ListRequest, page: &Page) -> Self {
+    pub(super) fn of(request: &ListRequest, page: &Page, addresses: Addresses) -> Self {
         let rows: Vec<RowView> = page.verdicts.iter().filter_map(row).collect();
         let cursor = page.next.map(|cursor| cursor.to_string());
         let toggled = match request.refresh {
@@ -155,10 +152,12 @@ impl ListPage {
             None => request.href(&[("refresh", REFRESH)]),
         };
         Self {
+            addresses,
             flagged_only: request.filter("flagged") == "true",
             service: request.filter("service").to_owned(),
             cause: request.filter("cause").to_owned(),
-            since: since_choices(request.filter("since")),
+            since: since::choices(request.filter("since")),
+            carried: request.without_field(),
             is_narrowed: !request.filters.is_empty() || request.cursor.is_some(),
             flagged_rows: rows.iter().filter(|row| row.flagged).count(),
             unreadable: page.verdicts.len().saturating_sub(rows.len()),
@@ -171,28 +170,15 @@ impl ListPage {
     }
 }
 
-/// What the form offers; what an address asks for beyond that is offered as well.
-fn since_choices(asked: &str) -> Vec<Choice> {
-    let mut choices: Vec<Choice> = SINCE
-        .into_iter()
-        .map(|(value, words)| Choice {
-            value: value.to_owned(),
-            words: words.to_owned(),
-            chosen: value == asked,
-        })
-        .collect();
-    if !choices.iter().any(|choice| choice.chosen) {
-        choices.push(Choice {
-            value: asked.to_owned(),
-            words: format!("since {asked}"),
-            chosen: true,
-        });
-    }
-    choices
+/// The address of the list of exchanges with that cause.
+pub(super) fn href_of_cause(cause: &str) -> String {
+    let mut query = Serializer::new(String::new());
+    query.append_pair("cause", cause);
+    format!("/exchanges?{}", query.finish())
 }
 
 /// `None` when the stored document cannot be read.
-fn row(stored: &StoredVerdict) -> Option<RowView> {
+pub(super) fn row(stored: &StoredVerdict) -> Option<RowView> {
     let verdict: VerdictJson = serde_json::from_str(&stored.document).ok()?;
     let seconds = |value: Option<f64>| value.map(|value| millis(nanoseconds(value)));
     let finding = main_finding(&verdict);

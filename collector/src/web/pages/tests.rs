@@ -2,6 +2,8 @@
 
 mod cases;
 mod drawing;
-mod markup;
+pub(super) mod markup;
 mod served;
 mod shown;
+mod site;
+mod summed;

@@ -1,5 +1,8 @@
 //! Flags of `skewtap collector`.
 
+mod onward;
+mod senders;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -7,6 +10,8 @@ use std::time::Duration;
 use clap::Args;
 use jiff::SignedDuration;
 
+pub(crate) use self::onward::{ExportFormat, MessageFormat, OnwardArgs};
+pub(crate) use self::senders::SenderArgs;
 use super::keeping::KeepingArgs;
 use crate::failure::Exit;
 
@@ -15,6 +20,8 @@ Examples:
   skewtap collector --store /var/lib/skewtap
       then point every OpenTelemetry SDK at it:
       OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4317 OTEL_EXPORTER_OTLP_PROTOCOL=grpc
+  skewtap collector --export-otlp http://tempo:4317
+      sends every span on, and adds what was found out to each trace
   curl 'http://127.0.0.1:4390/api/v1/exchanges?flagged=true&since=15m'
 
 The first line of standard output says where it listens, also when a port 0 was asked for:
@@ -68,6 +75,10 @@ pub(crate) struct CollectorArgs {
         value_parser = settle_time
     )]
     pub(crate) settle: Duration,
+    #[command(flatten)]
+    pub(crate) senders: SenderArgs,
+    #[command(flatten)]
+    pub(crate) onward: OnwardArgs,
     /// End when standard input reaches its end: for a program that starts this one
     #[arg(long, hide = true)]
     pub(crate) end_with_stdin: bool,

@@ -11,6 +11,7 @@ use crate::milestone::Milestone;
 
 /// One exchange under the client span.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct ExchangeJson {
     /// The exchange's own span.
     pub span_id: String,

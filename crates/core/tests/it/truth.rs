@@ -5,7 +5,7 @@ use skewtap_core::audit::{KnownClocks, Observed, audit};
 use skewtap_core::clock::Interval;
 use skewtap_core::ledger::{Ledger, Segment};
 use skewtap_core::policy::Policy;
-use skewtap_core::verdict::Verdict;
+use skewtap_core::verdict::{Lane, Verdict};
 use skewtap_simulator::scenario::{Meanwhile, Scenario};
 use skewtap_simulator::world::World;
 
@@ -185,6 +185,35 @@ proptest! {
 }
 
 #[test]
+fn a_remote_servers_span_is_drawn_within_the_wait_for_its_response() {
+    let scenario = Scenario {
+        before_server_span_ns: 40 * MS,
+        after_server_span_ns: 10 * MS,
+        ..Scenario::healthy(SECOND)
+    };
+    for server_ahead_ns in [0, -3_600 * SECOND, 3_600 * SECOND] {
+        let world = World {
+            endpoints_here: false,
+            server_ahead_ns,
+            ..World::PLAIN
+        };
+        let verdict = judge(&scenario.observe(&world));
+        let bar = |lane: Lane, name: &str| {
+            let mut bars = verdict.bars.iter();
+            let found = bars.find(|bar| bar.lane == lane && bar.name == name);
+            found.unwrap().clone()
+        };
+        let (wait, span) = (bar(Lane::Wire, "waiting"), bar(Lane::Server, "span"));
+        assert!(span.start.lo() >= wait.start.lo() && span.end.hi() <= wait.end.hi() + MS);
+        let truth = wait.start.middle() + 40 * MS;
+        assert!(span.start.widened(MS).contains(truth), "{span:?}");
+        assert!(span.end.widened(MS).contains(truth + SECOND), "{span:?}");
+        // No wider than the two rows beside it leave room for.
+        assert!(span.start.width() <= 51 * MS && span.end.width() <= 51 * MS);
+    }
+}
+
+#[test]
 fn a_clock_off_by_seconds_on_the_same_machine_is_said() {
     let world = World {
         client_ahead_ns: 5 * SECOND,
@@ -206,6 +235,9 @@ fn a_server_that_goes_on_after_its_response_gives_a_negative_gap() {
     assert!(verdict.gap_ns().unwrap() < -4 * SECOND);
     let kinds: Vec<_> = verdict.faults.iter().map(|fault| fault.kind).collect();
     assert_eq!(kinds, ["server_outlasts_wire"]);
+    let statement = &verdict.faults[0].statement;
+    assert!(statement.contains("at least 4.99"), "{statement}");
+    assert!(statement.contains(" s longer"), "{statement}");
     assert!(!verdict.flagged);
 }
 

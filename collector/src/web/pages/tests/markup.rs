@@ -6,7 +6,7 @@ use std::collections::HashSet;
 const VOID: [&str; 4] = ["meta", "link", "img", "input"];
 
 /// The text between the tags, with references resolved and space made single.
-pub(super) fn text_of(html: &str) -> String {
+pub(in crate::web::pages) fn text_of(html: &str) -> String {
     let mut text = String::new();
     for part in html.split('<') {
         text.push_str(part.split_once('>').map_or(part, |(_, after)| after));
@@ -15,7 +15,7 @@ pub(super) fn text_of(html: &str) -> String {
     plain.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-pub(super) fn unescape(text: &str) -> String {
+pub(in crate::web::pages) fn unescape(text: &str) -> String {
     text.replace("&#60;", "<")
         .replace("&#62;", ">")
         .replace("&#34;", "\"")
@@ -24,7 +24,7 @@ pub(super) fn unescape(text: &str) -> String {
 }
 
 /// The values of an attribute, in order.
-pub(super) fn values(html: &str, attribute: &str) -> Vec<String> {
+pub(in crate::web::pages) fn values(html: &str, attribute: &str) -> Vec<String> {
     let start = format!(" {attribute}=\"");
     html.split(&start)
         .skip(1)
@@ -33,8 +33,8 @@ pub(super) fn values(html: &str, attribute: &str) -> Vec<String> {
 }
 
 /// Every tag is closed by its own end tag, no identifier is given twice, everything that is named
-/// by an identifier is there, and there is no script, no inline style and no other host.
-pub(super) fn assert_well_formed(html: &str) {
+/// by an identifier is there, and there is no inline script, no inline style and no other host.
+pub(in crate::web::pages) fn assert_well_formed(html: &str) {
     assert_tags_match(html);
     let ids = values(html, "id");
     let known: HashSet<&str> = ids.iter().map(String::as_str).collect();
@@ -58,7 +58,13 @@ pub(super) fn assert_well_formed(html: &str) {
         assert!(src.starts_with("/assets/"), "{src}");
     }
     assert!(values(html, "style").is_empty() && !html.contains("<style"));
-    assert!(!html.contains("<script"));
+    for script in html.split("<script").skip(1) {
+        assert!(script.starts_with(" src=\"/assets/"), "{script}");
+        assert!(script.contains(" defer></script>"), "{script}");
+    }
+    for handler in ["onclick", "onerror", "onload"] {
+        assert!(values(html, handler).is_empty());
+    }
 }
 
 fn assert_tags_match(html: &str) {

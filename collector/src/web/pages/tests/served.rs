@@ -1,148 +1,34 @@
 //! What a browser is given.
 
-use std::sync::Arc;
-use std::thread::JoinHandle;
-
-use axum::Router;
-use axum::body::Body;
+use http::StatusCode;
 use http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
-use http::{Request, Response, StatusCode};
-use http_body_util::BodyExt;
 use skewtap_core::ids::SpanId;
-use skewtap_core::verdict::Verdict;
-use skewtap_simulator::scenario::Scenario;
-use tokio_util::sync::CancellationToken;
-use tower::ServiceExt;
 
-use super::cases::{MS, incident, judged, observed};
+use super::cases::{incident, judged, observed};
 use super::markup::{assert_well_formed, text_of, values};
-use crate::announcements::Announcements;
-use crate::arrival_clock::ArrivalClock;
-use crate::metrics::Metrics;
-use crate::peer_clocks::SharedClocks;
-use crate::store::Store;
-use crate::store::packed::Packer;
-use crate::store::query::Queries;
-use crate::store::retention::Retention;
-use crate::store::tests::row_of;
-use crate::store::writer::{self, Limits, Results, StoreWriter};
-use crate::web::{Listeners, WebState, router};
+use super::site::{Site, healthy};
 
 const INCIDENT: &str = "/exchanges/4b4b4b4b4b4b4b4b4b4b4b4b4b4b4b4b/0101010101010101";
 
-/// The real routes on a real store that holds some verdicts.
-struct Site {
-    router: Router,
-    writer: StoreWriter,
-    writing: Option<JoinHandle<()>>,
-    directory: tempfile::TempDir,
-}
-
-impl Site {
-    async fn with(verdicts: Vec<Verdict>) -> Self {
-        let directory = tempfile::tempdir().unwrap();
-        let store = Store::open(directory.path()).unwrap();
-        let queries = Queries::new(store.path.clone());
-        let limits = Limits {
-            log_bytes: u64::MAX,
-            retention: Retention::default(),
-        };
-        let (writer, worker) = writer::prepare(store, limits).unwrap();
-        let health = worker.health();
-        let writing = std::thread::spawn(move || worker.run());
-        let clock = ArrivalClock::new();
-        let rows = verdicts.iter().map(|verdict| row_of(verdict, 1));
-        let results = Results {
-            rows: rows.collect(),
-            log_needed_from: 0,
-            now_ns: 0,
-        };
-        let to = writer.clone();
-        let written = tokio::task::spawn_blocking(move || to.write_results(results));
-        assert_eq!(written.await.unwrap().unwrap().len(), verdicts.len());
-        Self {
-            router: router(WebState {
-                queries,
-                health,
-                metrics: Arc::new(Metrics::new(1)),
-                clock,
-                clocks: SharedClocks::new(0),
-                announcements: Announcements::new(),
-                stopping: CancellationToken::new(),
-                listeners: Listeners::default(),
-            }),
-            writer,
-            writing: Some(writing),
-            directory,
-        }
-    }
-
-    /// Makes what is stored of one span no verdict.
-    fn damage(&self, span: &str) {
-        let database = self.directory.path().join("skewtap.db");
-        let connection = rusqlite::Connection::open(database).unwrap();
-        let span: SpanId = span.parse().unwrap();
-        let no_json = Packer::new().unwrap().pack(b"{").unwrap();
-        let damaged = connection.execute(
-            "UPDATE verdict_document SET verdict = ?2
-             WHERE id = (SELECT id FROM verdict WHERE client_span_id = ?1)",
-            (span.bytes(), no_json),
-        );
-        assert_eq!(damaged, Ok(1));
-    }
-
-    async fn get(&self, address: &str) -> Response<Body> {
-        let request = Request::get(address).body(Body::empty()).unwrap();
-        self.router.clone().oneshot(request).await.unwrap()
-    }
-
-    async fn page(&self, address: &str) -> (StatusCode, String) {
-        let response = self.get(address).await;
-        let status = response.status();
-        let body = response.into_body().collect().await.unwrap().to_bytes();
-        (status, String::from_utf8(body.to_vec()).unwrap())
-    }
-}
-
-impl Drop for Site {
-    fn drop(&mut self) {
-        let writer = self.writer.clone();
-        let writing = self.writing.take().unwrap();
-        // The writer's calls block, which a thread of the runtime may not.
-        std::thread::spawn(move || {
-            writer.close();
-            writing.join().unwrap();
-        })
-        .join()
-        .unwrap();
-    }
-}
-
-/// As many healthy calls, a second apart, each under a span of its own.
-fn healthy(count: u8) -> Vec<Verdict> {
-    (0..count)
-        .map(|n| {
-            let mut verdict = judged(&observed(&Scenario::healthy(i64::from(n) * MS)));
-            verdict.client_span_id = SpanId::from_bytes(&[0x80 | n; 8]).unwrap();
-            let started = verdict.started_ns.as_mut().unwrap();
-            *started += (i64::from(n) + 1) * 1_000 * MS;
-            verdict.path = format!("/healthy/{n}");
-            verdict
-        })
-        .collect()
-}
-
 #[tokio::test]
-async fn every_answer_forbids_scripts_and_other_hosts() {
+async fn every_answer_forbids_inline_scripts_and_other_hosts() {
     let site = Site::with(vec![judged(&observed(&incident()))]).await;
-    for address in ["/", INCIDENT, "/nowhere", "/?limit=0", "/assets/style.css"] {
+    for address in [
+        "/",
+        "/exchanges",
+        INCIDENT,
+        "/nowhere",
+        "/exchanges?limit=0",
+        "/assets/style.css",
+    ] {
         let response = site.get(address).await;
         let policy = response.headers()[CONTENT_SECURITY_POLICY]
             .to_str()
             .unwrap();
         assert!(policy.starts_with("default-src 'none'; "), "{policy}");
         assert!(policy.contains("frame-ancestors 'none'"));
-        for allowed in ["script-src", "unsafe", "http", "*", "data:"] {
+        assert!(policy.contains("; script-src 'self'; "), "{policy}");
+        for allowed in ["unsafe", "http", "*", "data:", "nonce", "blob:"] {
             assert!(!policy.contains(allowed), "{policy}");
         }
         assert_eq!(response.headers()["x-content-type-options"], "nosniff");
@@ -153,7 +39,7 @@ async fn every_answer_forbids_scripts_and_other_hosts() {
 #[tokio::test]
 async fn the_list_leads_to_the_exchange_and_on_to_its_json() {
     let site = Site::with(vec![judged(&observed(&incident()))]).await;
-    let (status, list) = site.page("/").await;
+    let (status, list) = site.page("/exchanges").await;
     assert_eq!(status, StatusCode::OK);
     assert_well_formed(&list);
     assert!(values(&list, "href").contains(&INCIDENT.to_owned()));
@@ -183,7 +69,7 @@ async fn the_list_leads_to_the_exchange_and_on_to_its_json() {
 #[tokio::test]
 async fn older_pages_show_every_exchange_once() {
     let site = Site::with(healthy(7)).await;
-    let mut address = "/?service=shop&limit=3".to_owned();
+    let mut address = "/exchanges?service=shop&limit=3".to_owned();
     let mut seen = Vec::new();
     let mut pages = 0;
     loop {
@@ -222,13 +108,19 @@ async fn the_form_narrows_the_list() {
             .filter(|h| h.starts_with("/exchanges/"))
             .count()
     };
-    assert_eq!(count("/?service=&cause=&since=").await, 4);
-    assert_eq!(count("/?flagged=true&service=&cause=&since=").await, 1);
-    assert_eq!(count("/?service=shop&cause=client_blind_sleep").await, 1);
-    assert_eq!(count("/?service=other").await, 0);
+    assert_eq!(count("/exchanges?service=&cause=&since=").await, 4);
+    assert_eq!(
+        count("/exchanges?flagged=true&service=&cause=&since=").await,
+        1
+    );
+    assert_eq!(
+        count("/exchanges?service=shop&cause=client_blind_sleep").await,
+        1
+    );
+    assert_eq!(count("/exchanges?service=other").await, 0);
     // The simulated calls are of 2023.
-    assert_eq!(count("/?since=1h").await, 0);
-    assert_eq!(count("/?since=2023-01-01T00:00:00Z").await, 4);
+    assert_eq!(count("/exchanges?since=1h").await, 0);
+    assert_eq!(count("/exchanges?since=2023-01-01T00:00:00Z").await, 4);
 }
 
 #[tokio::test]
@@ -237,7 +129,7 @@ async fn the_form_keeps_what_was_asked_as_text() {
     let evil = "%22%3E%3Cscript%3Ealert(1)%3C/script%3E";
     let (status, html) = site
         .page(&format!(
-            "/?flagged=true&service={evil}&cause={evil}&since=30m"
+            "/exchanges?flagged=true&service={evil}&cause={evil}&since=30m"
         ))
         .await;
     assert_eq!(status, StatusCode::OK);
@@ -258,7 +150,7 @@ async fn nothing_in_the_list_is_taken_for_markup() {
     verdict.client_service = Some(evil.to_owned());
     verdict.server_service = Some(evil.to_owned());
     let site = Site::with(vec![verdict]).await;
-    let (_, html) = site.page("/").await;
+    let (_, html) = site.page("/exchanges").await;
     assert_well_formed(&html);
     assert!(!html.contains("<img src=x"));
     assert_eq!(text_of(&html).matches(evil).count(), 4);
@@ -267,18 +159,18 @@ async fn nothing_in_the_list_is_taken_for_markup() {
 #[tokio::test]
 async fn an_empty_list_says_what_to_do() {
     let site = Site::with(vec![]).await;
-    let (_, html) = site.page("/").await;
+    let (_, html) = site.page("/exchanges").await;
     assert_well_formed(&html);
     let text = text_of(&html);
     assert!(text.contains("skewtap proxy --listen"), "{text}");
-    let (_, html) = site.page("/?flagged=true").await;
+    let (_, html) = site.page("/exchanges?flagged=true").await;
     assert!(text_of(&html).contains("No exchange fits what you asked for"));
 }
 
 #[tokio::test]
 async fn a_page_keeps_itself_fresh_when_asked_to() {
     let site = Site::with(vec![]).await;
-    let (_, still) = site.page("/?flagged=true").await;
+    let (_, still) = site.page("/exchanges?flagged=true").await;
     assert!(!still.contains("http-equiv"));
     let hrefs = values(&still, "href");
     let fresh = hrefs.iter().find(|href| href.contains("refresh=")).unwrap();
@@ -286,7 +178,7 @@ async fn a_page_keeps_itself_fresh_when_asked_to() {
     let (status, fresh) = site.page(fresh).await;
     assert_eq!(status, StatusCode::OK);
     assert!(fresh.contains("<meta http-equiv=\"refresh\" content=\"5\">"));
-    assert!(values(&fresh, "href").contains(&"/?flagged=true".to_owned()));
+    assert!(values(&fresh, "href").contains(&"/exchanges?flagged=true".to_owned()));
 }
 
 #[tokio::test]
@@ -301,20 +193,36 @@ async fn what_cannot_be_answered_is_said_on_a_page() {
             StatusCode::BAD_REQUEST,
             "32 hex digits",
         ),
-        ("/?since=yesterday", StatusCode::BAD_REQUEST, "is no time"),
-        ("/?cursor=%3Cb%3E", StatusCode::BAD_REQUEST, "not a cursor"),
         (
-            "/?colour=%3Cb%3Ered",
+            "/exchanges?since=yesterday",
+            StatusCode::BAD_REQUEST,
+            "is no time",
+        ),
+        (
+            "/exchanges?cursor=%3Cb%3E",
+            StatusCode::BAD_REQUEST,
+            "not a cursor",
+        ),
+        (
+            "/exchanges?colour=%3Cb%3Ered",
             StatusCode::BAD_REQUEST,
             "unknown parameter",
         ),
         (
-            "/?flagged=perhaps",
+            "/exchanges?flagged=perhaps",
             StatusCode::BAD_REQUEST,
             "true or false",
         ),
-        ("/?limit=1000000", StatusCode::BAD_REQUEST, "it can be 1 to"),
-        ("/?refresh=0", StatusCode::BAD_REQUEST, "1 to 3600 seconds"),
+        (
+            "/exchanges?limit=1000000",
+            StatusCode::BAD_REQUEST,
+            "it can be 1 to",
+        ),
+        (
+            "/exchanges?refresh=0",
+            StatusCode::BAD_REQUEST,
+            "1 to 3600 seconds",
+        ),
     ] {
         let (got, html) = site.page(address).await;
         assert_eq!(got, status, "{address}");
@@ -334,7 +242,7 @@ async fn a_damaged_verdict_spoils_no_other() {
     verdicts.push(judged(&observed(&incident())));
     let site = Site::with(verdicts).await;
     site.damage("0101010101010101");
-    let (status, list) = site.page("/").await;
+    let (status, list) = site.page("/exchanges").await;
     assert_eq!(status, StatusCode::OK);
     assert!(text_of(&list).contains("1 of this page's exchanges are not listed"));
     assert!(text_of(&list).contains("2 on this page"));
@@ -346,7 +254,7 @@ async fn a_damaged_verdict_spoils_no_other() {
 #[tokio::test]
 async fn the_style_is_served_as_what_it_is_and_may_be_kept() {
     let site = Site::with(vec![]).await;
-    let (_, html) = site.page("/").await;
+    let (_, html) = site.page("/exchanges").await;
     let hrefs = values(&html, "href");
     let style = hrefs
         .iter()

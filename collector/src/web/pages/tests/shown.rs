@@ -238,7 +238,7 @@ fn nothing_that_was_sent_is_taken_for_markup() {
         .unwrap()
         .command = evil.to_owned();
     let html = page(&json(&observed));
-    assert!(!html.contains("<script") && !html.contains("<img src=x"));
+    assert!(!html.contains("<script>") && !html.contains("<img src=x"));
     assert!(text_of(&html).contains(evil));
     assert_well_formed(&html);
 }
