@@ -32,9 +32,6 @@ present() {
     case "$1" in
         gcc) has cc ;;
         chromium) has chromium || has chromium-browser || has google-chrome ;;
-        nodejs) has node ;;
-        npm) has npm ;;
-        python3-venv) has python3 && python3 -c 'import ensurepip, venv' 2>/dev/null ;;
         libpcap-dev) has_header pcap/pcap.h || installed libpcap-dev ;;
         nodejs) has node ;;
         python3-venv) has python3 && python3 -c 'import ensurepip, venv' 2>/dev/null ;;

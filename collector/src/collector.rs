@@ -198,7 +198,11 @@ impl Collector {
     /// [`ServeError`] when something failed on the way; what was acknowledged is on disk.
     pub async fn serve(self, shutdown: impl Future<Output = ()>) -> Result<(), ServeError> {
         let metrics = Arc::new(Metrics::new(self.config.most_edges));
-        let (export, exporting) = self.exporter.map(|e| e.start(&metrics)).unzip();
+        let sending_ends = CancellationToken::new();
+        let (export, exporting) = self
+            .exporter
+            .map(|e| e.start(&metrics, sending_ends.clone()))
+            .unzip();
         let (webhook, telling) = self.webhook.map(|w| w.start(&metrics)).unzip();
         let write_back = self.config.export.as_ref().is_some_and(|e| e.write_back);
         let outside = Outside {
@@ -240,6 +244,7 @@ impl Collector {
         let stopped = stopped
             .unwrap_or(Err("shutdown"))
             .map_err(ServeError::Panicked);
+        sending_ends.cancel();
         finish_sending([exporting, telling]).await;
         served.and(stopped)
     }

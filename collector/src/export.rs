@@ -5,6 +5,8 @@
 //! beyond that left out and counted.
 
 mod backend;
+mod metrics_push;
+mod open_metrics;
 mod queue;
 mod shipping;
 mod span_ids;
@@ -12,9 +14,11 @@ pub(crate) mod write_back;
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::{HeaderName, HeaderValue};
 use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use self::backend::Backend;
@@ -36,6 +40,8 @@ pub struct ExportConfig {
     pub authorities: Option<PathBuf>,
     /// Bytes that may wait for the backend; 64 MiB by default.
     pub most_queued_bytes: usize,
+    /// How often to push the collector's own metrics there; never by default.
+    pub metrics_every: Option<Duration>,
     /// Whether to add spans of what was found out to each trace; so by default.
     pub write_back: bool,
 }
@@ -65,6 +71,7 @@ impl ExportConfig {
             headers: Vec::new(),
             authorities: None,
             most_queued_bytes: 64 << 20,
+            metrics_every: None,
             write_back: true,
         }
     }
@@ -89,6 +96,7 @@ pub enum ExportError {
 pub(crate) struct Exporter {
     backend: Backend,
     most_queued_bytes: usize,
+    metrics_every: Option<Duration>,
 }
 
 impl Exporter {
@@ -100,14 +108,28 @@ impl Exporter {
         Ok(Self {
             backend: Backend::new(config)?,
             most_queued_bytes: config.most_queued_bytes,
+            metrics_every: config.metrics_every,
         })
     }
 
-    /// Starts to send. The task ends when every clone of the queue is dropped and it is empty.
-    pub(crate) fn start(self, metrics: &Arc<Metrics>) -> (ExportQueue, JoinHandle<()>) {
+    /// Starts to send. The task ends when `stopping` is cancelled, every clone of the queue is
+    /// dropped and it is empty.
+    pub(crate) fn start(
+        self,
+        metrics: &Arc<Metrics>,
+        stopping: CancellationToken,
+    ) -> (ExportQueue, JoinHandle<()>) {
+        let metrics = Arc::clone(metrics);
         let counts = metrics.export.clone();
         let (queue, waiting) = queue::new(self.most_queued_bytes, counts.clone());
-        let task = tokio::spawn(shipping::ship(self.backend, waiting, counts));
+        let task = tokio::spawn(async move {
+            let pushing = async {
+                if let Some(every) = self.metrics_every {
+                    metrics_push::push(&self.backend, &metrics, every, stopping).await;
+                }
+            };
+            tokio::join!(shipping::ship(&self.backend, waiting, counts), pushing);
+        });
         (queue, task)
     }
 }

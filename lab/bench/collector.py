@@ -117,9 +117,9 @@ def _full_store(starter, figures, plan):
             times = []
             for _ in range(plan.queries):
                 start = time.perf_counter()
-                status, _ = get(collector.http_port, f"/api/v1/exchanges?{query}")
+                status, answer = get(collector.http_port, f"/api/v1/exchanges?{query}")
                 if status != 200:
-                    raise RuntimeError(f"status {status} for {query}")
+                    raise RuntimeError(f"status {status} for {query}: {answer.decode()}")
                 times.append((time.perf_counter() - start) * 1000)
             p95 = statistics.quantiles(times, n=20)[-1]
             figures.add(f"list-{name}-p95-of-{plan.stored_exchanges} skewtap", p95, "ms")

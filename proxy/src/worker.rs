@@ -13,6 +13,7 @@ use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tracing::Instrument as _;
 
 use crate::authority::Authority;
 use crate::capture_thread::SeenPackets;
@@ -165,9 +166,11 @@ async fn accept(
             accepted_ns,
             stop.clone(),
         );
-        connections.spawn_local(async move {
+        let connection = async move {
             serving.await;
             drop((open, permit));
-        });
+        };
+        let span = tracing::debug_span!("connection", client = %peer);
+        connections.spawn_local(connection.instrument(span));
     }
 }

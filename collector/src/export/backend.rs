@@ -29,8 +29,30 @@ const LONGEST_ANSWER: usize = 64 * 1024;
 /// The most that is quoted of an answer that is an error.
 const LONGEST_QUOTE: usize = 300;
 
-const EXPORT: PathAndQuery =
-    PathAndQuery::from_static("/opentelemetry.proto.collector.trace.v1.TraceService/Export");
+/// What is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Signal {
+    /// Spans.
+    Traces,
+    /// Metrics.
+    Metrics,
+}
+
+impl Signal {
+    const fn grpc_path(self) -> PathAndQuery {
+        PathAndQuery::from_static(match self {
+            Self::Traces => "/opentelemetry.proto.collector.trace.v1.TraceService/Export",
+            Self::Metrics => "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export",
+        })
+    }
+
+    const fn http_path(self) -> &'static str {
+        match self {
+            Self::Traces => "/v1/traces",
+            Self::Metrics => "/v1/metrics",
+        }
+    }
+}
 
 /// What a backend did not take of a request that it acknowledged.
 #[derive(Debug, Default)]
@@ -74,7 +96,8 @@ enum Transport {
     },
     Http {
         client: HttpsClient<Full<Bytes>>,
-        uri: Uri,
+        traces: Uri,
+        metrics: Uri,
     },
 }
 
@@ -102,7 +125,8 @@ impl Backend {
             },
             ExportProtocol::Http => Transport::Http {
                 client: https_client::client(url, authorities, false)?,
-                uri: uri(traces_url(url).as_str())?,
+                traces: uri(signal_url(url, Signal::Traces).as_str())?,
+                metrics: uri(signal_url(url, Signal::Metrics).as_str())?,
             },
         };
         Ok(Self {
@@ -112,15 +136,25 @@ impl Backend {
         })
     }
 
-    /// Sends an `ExportTraceServiceRequest` in protobuf once.
+    /// Sends an export request of `signal` in protobuf once.
     ///
     /// # Errors
     /// [`SendError`] says whether to try again.
-    pub(super) async fn send(&self, body: Bytes) -> Result<Accepted, SendError> {
+    pub(super) async fn send(&self, signal: Signal, body: Bytes) -> Result<Accepted, SendError> {
         let sending = async {
-            match &self.transport {
-                Transport::Grpc { client, origin } => self.grpc(client, origin, body).await,
-                Transport::Http { client, uri } => self.http(client, uri, body).await,
+            match (&self.transport, signal) {
+                (Transport::Grpc { client, origin }, signal) => {
+                    self.grpc(client, origin, signal.grpc_path(), body).await
+                }
+                (Transport::Http { client, traces, .. }, Signal::Traces) => {
+                    self.http(client, traces, body).await
+                }
+                (
+                    Transport::Http {
+                        client, metrics, ..
+                    },
+                    Signal::Metrics,
+                ) => self.http(client, metrics, body).await,
             }
         };
         let in_time = tokio::time::timeout(REQUEST_TIMEOUT, sending).await;
@@ -134,6 +168,7 @@ impl Backend {
         &self,
         client: &HttpsClient<tonic::body::Body>,
         origin: &Uri,
+        path: PathAndQuery,
         body: Bytes,
     ) -> Result<Accepted, SendError> {
         let mut grpc = Grpc::with_origin(client.clone(), origin.clone())
@@ -143,7 +178,7 @@ impl Backend {
         grpc.ready()
             .await
             .map_err(|error| try_again(with_causes(&error)))?;
-        let answer = grpc.unary(request, EXPORT, BytesCodec).await;
+        let answer = grpc.unary(request, path, BytesCodec).await;
         accepted(answer.map_err(|status| grpc_error(&status))?.into_inner())
     }
 
@@ -185,17 +220,19 @@ fn uri(text: &str) -> Result<Uri, ExportError> {
     text.parse().map_err(|_| ExportError::Url)
 }
 
-fn traces_url(url: &Url) -> Url {
+/// The address for `signal` where `url` is that of the backend, or of its traces.
+fn signal_url(url: &Url, signal: Signal) -> Url {
     let mut url = url.clone();
     let base = url.path().trim_end_matches('/');
-    if !base.ends_with("/v1/traces") {
-        let path = format!("{base}/v1/traces");
-        url.set_path(&path);
-    }
+    let base = base
+        .strip_suffix(Signal::Traces.http_path())
+        .unwrap_or(base);
+    let path = format!("{base}{}", signal.http_path());
+    url.set_path(&path);
     url
 }
 
-/// What an answer acknowledges. One that cannot be read acknowledges everything: trying again
+/// What an answer acknowledges; those of all signals have one form. One that cannot be read acknowledges everything: trying again
 /// would double what is there.
 fn accepted(body: Bytes) -> Result<Accepted, SendError> {
     let answer = ExportTraceServiceResponse::decode(body).unwrap_or_default();
@@ -272,4 +309,34 @@ fn with_causes(error: &dyn std::error::Error) -> String {
         cause = error.source();
     }
     line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_address_of_a_signal_is_that_of_the_backend_or_of_its_traces() {
+        for (url, traces, metrics) in [
+            (
+                "http://a:1",
+                "http://a:1/v1/traces",
+                "http://a:1/v1/metrics",
+            ),
+            (
+                "http://a:1/v1/traces",
+                "http://a:1/v1/traces",
+                "http://a:1/v1/metrics",
+            ),
+            (
+                "http://a/otlp/",
+                "http://a/otlp/v1/traces",
+                "http://a/otlp/v1/metrics",
+            ),
+        ] {
+            let url: Url = url.parse().unwrap();
+            assert_eq!(signal_url(&url, Signal::Traces).as_str(), traces);
+            assert_eq!(signal_url(&url, Signal::Metrics).as_str(), metrics);
+        }
+    }
 }

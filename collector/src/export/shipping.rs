@@ -6,7 +6,7 @@ use bytes::{Bytes, BytesMut};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Instant, sleep, timeout_at};
 
-use super::backend::{Accepted, Backend, SendError};
+use super::backend::{Accepted, Backend, SendError, Signal};
 use super::queue::{Waiting, spans_as_gauge};
 use crate::metrics::{ExportCounts, ExportDrop};
 
@@ -28,7 +28,7 @@ const GIVE_UP_AFTER: Duration = Duration::from_secs(300);
 
 /// Sends until there is nothing more and nothing more can come.
 pub(super) async fn ship(
-    backend: Backend,
+    backend: &Backend,
     mut waiting: UnboundedReceiver<Waiting>,
     counts: ExportCounts,
 ) {
@@ -70,14 +70,14 @@ async fn gather(
     Some(batches)
 }
 
-struct Shipper {
-    backend: Backend,
+struct Shipper<'a> {
+    backend: &'a Backend,
     counts: ExportCounts,
     /// Whether the last try failed, so that only changes are logged.
     in_trouble: bool,
 }
 
-impl Shipper {
+impl Shipper<'_> {
     /// Sends batches as one request; where the backend refuses that for good, one by one, so
     /// that a bad batch does not take the good ones with it.
     async fn send(&mut self, batches: Vec<Waiting>) {
@@ -102,7 +102,7 @@ impl Shipper {
         let began = Instant::now();
         let mut pause = PAUSES.0;
         loop {
-            let (wish, why) = match self.backend.send(body.clone()).await {
+            let (wish, why) = match self.backend.send(Signal::Traces, body.clone()).await {
                 Ok(accepted) => {
                     if std::mem::take(&mut self.in_trouble) {
                         tracing::info!(backend = %self.backend, "the backend takes spans again");

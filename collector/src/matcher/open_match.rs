@@ -193,7 +193,7 @@ fn add_exchange(exchanges: &mut Vec<ExchangeRecord>, record: ExchangeRecord) -> 
     if exchanges.len() >= MOST_OF_A_SIDE {
         return Added::NoRoom;
     }
-    exchanges.push(record);
+    push_exactly(exchanges, record);
     Added::New
 }
 
@@ -216,11 +216,18 @@ fn add_span(spans: &mut Vec<ReportedSpan>, span: ReportedSpan) -> Added {
     if spans.contains(&span) {
         Added::Duplicate
     } else if spans.len() < MOST_OF_A_SIDE {
-        spans.push(span);
+        push_exactly(spans, span);
         Added::New
     } else {
         Added::NoRoom
     }
+}
+
+/// Adds to a list that seldom has a second element: a list grown as usual would make room for
+/// four at once, and there is one for each side of everything that is open.
+fn push_exactly<T>(list: &mut Vec<T>, element: T) {
+    list.reserve_exact(1);
+    list.push(element);
 }
 
 fn stamps(exchange: &ExchangeRecord) -> usize {

@@ -39,6 +39,7 @@ impl ExportDrop {
 pub(crate) struct ExportCounts {
     sent: Labelled<OriginLabel>,
     dropped: Labelled<ReasonLabel>,
+    pushes: Labelled<OutcomeLabel>,
     /// Tries that have to be made again.
     pub(crate) retries: Counter,
     /// Spans that wait.
@@ -61,8 +62,19 @@ impl ExportCounts {
             .inc_by(spans);
     }
 
+    /// Counts a push of metrics.
+    pub(crate) fn pushed(&self, was_taken: bool) {
+        let outcome = if was_taken { "sent" } else { "failed" };
+        self.pushes.get_or_create(&OutcomeLabel { outcome }).inc();
+    }
+
     /// Makes them readable.
     pub(super) fn register(&self, registry: &mut Registry) {
+        registry.register(
+            "export_metrics_pushes",
+            "Pushes of the collector's metrics to the export backend",
+            self.pushes.clone(),
+        );
         registry.register(
             "export_spans",
             "Spans in requests that the export backend acknowledged",

@@ -289,7 +289,7 @@ fn the_oldest_verdicts_are_let_go_when_there_are_too_many() {
     on_runtime(|runtime| {
         let bench = Bench::new(Limits {
             retention: Retention {
-                bytes: 400_000,
+                bytes: 200_000,
                 ..Retention::default()
             },
             ..limits()

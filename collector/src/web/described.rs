@@ -4,7 +4,9 @@
 use axum::Router;
 use axum::routing::MethodRouter;
 use utoipa::openapi::path::{OperationBuilder, ParameterBuilder, ParameterIn};
-use utoipa::openapi::schema::{ComponentsBuilder, KnownFormat, ObjectBuilder, SchemaFormat, Type};
+use utoipa::openapi::schema::{
+    ComponentsBuilder, KnownFormat, ObjectBuilder, SchemaFormat, SchemaType, Type,
+};
 use utoipa::openapi::{
     Content, HttpMethod, InfoBuilder, LicenseBuilder, OpenApi, OpenApiBuilder, PathItem, Paths,
     PathsBuilder, RefOr, Required, Response, ResponseBuilder, Schema,
@@ -127,14 +129,20 @@ impl Described {
             .version(env!("CARGO_PKG_VERSION"))
             .description(Some(
                 "Verdicts on where the time between a client's span and a server's span went. \
-                 Every field is always there; null where unknown. Lengths are in seconds. Fields \
+                 A field is there and null where it is unknown. Lengths are in seconds. Fields \
                  may be added; what is there keeps its meaning.",
             ))
             .license(Some(license.build()));
         let mut components = self.components.build();
         for schema in components.schemas.values_mut() {
             if let RefOr::T(Schema::Object(object)) = schema {
-                object.required = object.properties.keys().cloned().collect();
+                let there: Vec<String> = object
+                    .properties
+                    .iter()
+                    .filter(|(name, schema)| object.required.contains(name) || may_be_null(schema))
+                    .map(|(name, _)| name.clone())
+                    .collect();
+                object.required = there.into_iter().collect();
             }
         }
         let document = OpenApiBuilder::new()
@@ -142,6 +150,21 @@ impl Described {
             .paths(self.paths)
             .components(Some(components));
         (self.router, document.build())
+    }
+}
+
+/// Whether a field of this schema is there and null where there is nothing to say.
+fn may_be_null(schema: &RefOr<Schema>) -> bool {
+    let is_null = |kind: &SchemaType| match kind {
+        SchemaType::Type(kind) => *kind == Type::Null,
+        SchemaType::Array(kinds) => kinds.contains(&Type::Null),
+        SchemaType::AnyValue => false,
+    };
+    match schema {
+        RefOr::T(Schema::Object(object)) => is_null(&object.schema_type),
+        RefOr::T(Schema::Array(array)) => is_null(&array.schema_type),
+        RefOr::T(Schema::OneOf(any)) => any.items.iter().any(may_be_null),
+        _ => false,
     }
 }
 

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use http::StatusCode;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
+use opentelemetry_proto::tonic::metrics::v1::{metric, number_data_point};
 use opentelemetry_proto::tonic::trace::v1::ResourceSpans;
 use prost::Message;
 use skewtap_collector::{Collector, Config, ExportConfig, ExportProtocol, StartError};
@@ -234,6 +235,31 @@ async fn what_was_acknowledged_is_sent_on_before_a_stop() {
     export_call(collector.addresses.otlp_http, &samples::healthy(1)).await;
     collector.stop().await;
     assert_eq!(backend.resources(|_| true).await.len(), 3);
+}
+
+#[tokio::test]
+async fn metrics_are_pushed_where_that_is_asked_for_and_a_last_time_at_the_end() {
+    let directory = tempdir().unwrap();
+    let backend = Backend::http(ANY, []).await;
+    let mut config = exporting(directory.path(), format!("http://{}", backend.address));
+    let export_to = config.export.as_mut().unwrap();
+    export_to.protocol = ExportProtocol::Http;
+    // So long that the last push is the only one.
+    export_to.metrics_every = Some(Duration::from_secs(3600));
+    let collector = Running::start(config).await;
+    export_call(collector.addresses.otlp_http, &samples::healthy(1)).await;
+    collector.stop().await;
+    let pushed = backend.last_metrics().unwrap();
+    let scope = &pushed.resource_metrics[0].scope_metrics[0];
+    let received = scope
+        .metrics
+        .iter()
+        .find(|m| m.name == "skewtap_spans_received");
+    let Some(metric::Data::Sum(sum)) = &received.unwrap().data else {
+        panic!("no sum: {received:?}");
+    };
+    let value = sum.data_points[0].value;
+    assert_eq!(value, Some(number_data_point::Value::AsDouble(3.0)));
 }
 
 #[tokio::test]

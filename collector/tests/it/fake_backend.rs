@@ -11,6 +11,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
+use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
 use opentelemetry_proto::tonic::collector::trace::v1::trace_service_server::{
     TraceService, TraceServiceServer,
 };
@@ -44,6 +45,7 @@ struct Seen(Arc<Mutex<Inner>>);
 #[derive(Default)]
 struct Inner {
     taken: Vec<ExportTraceServiceRequest>,
+    metrics: Vec<ExportMetricsServiceRequest>,
     headers: Vec<HeaderMap>,
     replies: VecDeque<Reply>,
 }
@@ -82,6 +84,7 @@ impl Backend {
         let (listener, address, seen) = prepare(address, replies).await;
         let router = Router::new()
             .route("/v1/traces", post(take))
+            .route("/v1/metrics", post(take_metrics))
             .with_state(seen.clone());
         let task = tokio::spawn(async { axum::serve(listener, router).await.unwrap() });
         Self {
@@ -110,6 +113,11 @@ impl Backend {
             assert!(patience, "not what was taken: {taken:#?}");
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
+    }
+
+    /// The last push of metrics.
+    pub(super) fn last_metrics(&self) -> Option<ExportMetricsServiceRequest> {
+        self.seen.0.lock().unwrap().metrics.last().cloned()
     }
 
     /// The headers of every request, refused ones among them.
@@ -190,4 +198,10 @@ async fn take(State(seen): State<Seen>, headers: HeaderMap, body: Bytes) -> Resp
         }
         Some(Reply::Grpc(_)) => panic!("planned for the other transport"),
     }
+}
+
+async fn take_metrics(State(seen): State<Seen>, body: Bytes) -> StatusCode {
+    let request = ExportMetricsServiceRequest::decode(body).unwrap();
+    seen.0.lock().unwrap().metrics.push(request);
+    StatusCode::OK
 }

@@ -1,6 +1,8 @@
 //! `skewtap collector`.
 
-use anyhow::Context as _;
+use std::time::Duration;
+
+use anyhow::{Context as _, anyhow};
 use skewtap_collector::{
     Collector, Config, ExportConfig, ExportProtocol, TlsFiles, WebhookConfig, WebhookFormat,
 };
@@ -9,6 +11,9 @@ use crate::args::{CollectorArgs, ExportFormat, LogArgs, MessageFormat, OnwardArg
 use crate::failure::{Exit, Failure};
 use crate::shutdown::Shutdown;
 use crate::{runtime, start_line};
+
+/// The pause between two pushes of metrics, which is what SDKs keep to as well.
+const METRICS_EVERY: Duration = Duration::from_secs(60);
 
 /// Collects until it is told to stop.
 ///
@@ -22,6 +27,10 @@ async fn collect(args: &CollectorArgs) -> Result<Exit, Failure> {
     let mut shutdown = Shutdown::listen(args.end_with_stdin)
         .context("cannot listen for signals")
         .map_err(Failure::cannot_start)?;
+    args.senders
+        .check()
+        .and_then(|()| args.onward.check())
+        .map_err(|what| Failure::usage(anyhow!(what)))?;
     let mut config = Config {
         otlp_grpc: args.otlp_grpc,
         otlp_http: args.otlp_http,
@@ -80,6 +89,7 @@ fn export(args: &OnwardArgs) -> Option<ExportConfig> {
     }
     export.headers.clone_from(&args.export_header);
     export.authorities.clone_from(&args.export_ca);
+    export.metrics_every = args.export_metrics.then_some(METRICS_EVERY);
     export.write_back = !args.no_write_back;
     Some(export)
 }

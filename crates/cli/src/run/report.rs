@@ -229,7 +229,9 @@ fn milliseconds(length: Option<Bounds>) -> String {
 fn remarks(request: &Request<'_>) -> String {
     let mut remarks = Vec::new();
     let exchange = request.exchange;
-    if exchange.outcome != "complete" {
+    if let Some(tunnel) = request.stages.tunnel {
+        remarks.push(format!("tunnel of {} ms", milliseconds(Some(tunnel))));
+    } else if exchange.outcome != "complete" {
         remarks.push(exchange.outcome.to_string());
     }
     if request.is_last {
@@ -256,7 +258,7 @@ fn longest_unexplained(verdict: &VerdictJson) -> Option<&str> {
 fn style(request: &Request<'_>) -> Style {
     if request.verdict.flagged {
         AnsiColor::Yellow.on_default()
-    } else if request.exchange.outcome == "complete" {
+    } else if matches!(request.exchange.outcome.as_ref(), "complete" | "upgraded") {
         Style::new()
     } else {
         AnsiColor::Red.on_default()

@@ -26,6 +26,8 @@ pub(super) struct Stages {
     pub(super) unread: Option<Bounds>,
     /// From that to the end of the client's span.
     pub(super) after_read: Option<Bounds>,
+    /// What went on inside a tunnel or after an upgrade, from its first byte to its last.
+    pub(super) tunnel: Option<Bounds>,
 }
 
 impl Stages {
@@ -46,7 +48,8 @@ impl Stages {
         let span_row = |name, wanted: bool| wanted.then(|| row(verdict, name)).flatten();
         let connection = began_before(instant("down.connected"), first);
         let client_span = verdict.client_seconds.filter(|_| is_only);
-        let seen = between(connection.or(first), read.or(out));
+        let tunnel_end = later(instant("down.tunnel.last"), instant("up.tunnel.last"));
+        let seen = between(connection.or(first), tunnel_end.or(read).or(out));
         Self {
             total: client_span.map(exactly).or(seen),
             before_send: span_row("client_before_send", at == 0).or(between(connection, first)),
@@ -57,6 +60,7 @@ impl Stages {
             response: between(response_from, out),
             unread: between(out, read),
             after_read: span_row("client_after_read", at + 1 == verdict.exchanges),
+            tunnel: between(instant("down.tunnel.first").or(out), tunnel_end),
         }
     }
 }
@@ -82,6 +86,17 @@ fn asked(instant: &impl Fn(&str) -> Option<Bounds>) -> Option<Bounds> {
 fn began_before(connected: Option<Bounds>, first: Option<Bounds>) -> Option<Bounds> {
     let first = first?;
     connected.filter(|connected| connected.lo_seconds <= first.hi_seconds)
+}
+
+/// The later of two instants, of which one may be missing.
+fn later(a: Option<Bounds>, b: Option<Bounds>) -> Option<Bounds> {
+    let (Some(a), Some(b)) = (a, b) else {
+        return a.or(b);
+    };
+    Some(Bounds {
+        lo_seconds: a.lo_seconds.max(b.lo_seconds),
+        hi_seconds: a.hi_seconds.max(b.hi_seconds),
+    })
 }
 
 fn row(verdict: &VerdictJson, name: &str) -> Option<Bounds> {
@@ -167,6 +182,18 @@ mod tests {
         });
         assert_eq!(stages.before_send, None);
         assert!((middle(stages.total) - 0.720).abs() < 1e-9, "{stages:?}");
+    }
+
+    #[test]
+    fn a_tunnel_lasts_until_both_sides_are_silent() {
+        let stages = stages(|verdict| {
+            let milestones = &mut verdict.exchanges_detail[0].milestones;
+            milestones.insert("down.tunnel.first".into(), exactly(0.4));
+            milestones.insert("down.tunnel.last".into(), exactly(0.9));
+            milestones.insert("up.tunnel.last".into(), exactly(1.4));
+        });
+        assert!((middle(stages.tunnel) - 1.0).abs() < 1e-9, "{stages:?}");
+        assert!((middle(stages.total) - 1.401).abs() < 1e-9, "{stages:?}");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use super::program::skewtap;
 
 #[test]
 fn every_subcommand_has_help_with_examples_and_exit_codes() {
-    for subcommand in ["demo", "run", "proxy", "collector"] {
+    for subcommand in ["demo", "run", "proxy", "ca", "collector"] {
         let output = run(&[subcommand, "--help"]);
         assert_eq!(code(&output), 0, "{subcommand}");
         let help = stdout(&output);
