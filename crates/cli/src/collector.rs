@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, anyhow};
 use skewtap_collector::{
     Collector, Config, ExportConfig, ExportProtocol, TlsFiles, WebhookConfig, WebhookFormat,
 };
@@ -27,6 +27,10 @@ async fn collect(args: &CollectorArgs) -> Result<Exit, Failure> {
     let mut shutdown = Shutdown::listen(args.end_with_stdin)
         .context("cannot listen for signals")
         .map_err(Failure::cannot_start)?;
+    args.senders
+        .check()
+        .and_then(|()| args.onward.check())
+        .map_err(|what| Failure::usage(anyhow!(what)))?;
     let mut config = Config {
         otlp_grpc: args.otlp_grpc,
         otlp_http: args.otlp_http,

@@ -11,7 +11,14 @@ use super::no_proxy::NoProxy;
 
 /// Both spellings are read: curl and Python prefer the small one, and curl ignores the large
 /// `HTTP_PROXY`.
-const PROXY_VARIABLES: [&str; 2] = ["http_proxy", "HTTP_PROXY"];
+const PROXY_VARIABLES: [&str; 6] = [
+    "http_proxy",
+    "HTTP_PROXY",
+    "https_proxy",
+    "HTTPS_PROXY",
+    "all_proxy",
+    "ALL_PROXY",
+];
 const NO_PROXY_VARIABLES: [&str; 2] = ["no_proxy", "NO_PROXY"];
 
 /// Where spans can be sent.
@@ -84,8 +91,10 @@ impl Environment {
             self.set("NODE_USE_ENV_PROXY", "1".to_owned());
         }
         let mut java: Vec<String> = set("JAVA_TOOL_OPTIONS").into_iter().collect();
-        java.push(format!("-Dhttp.proxyHost={}", proxy.ip()));
-        java.push(format!("-Dhttp.proxyPort={}", proxy.port()));
+        for scheme in ["http", "https"] {
+            java.push(format!("-D{scheme}.proxyHost={}", proxy.ip()));
+            java.push(format!("-D{scheme}.proxyPort={}", proxy.port()));
+        }
         // Only an empty list lets Java send requests for this machine to a proxy: to any other it
         // adds this machine's names. What it then exports is recognised by its address.
         let given = no_proxy.map(NoProxy::given);

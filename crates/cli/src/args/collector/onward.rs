@@ -17,12 +17,7 @@ pub(crate) struct OnwardArgs {
     #[arg(long, value_name = "URL", env = "SKEWTAP_EXPORT_OTLP")]
     pub(crate) export_otlp: Option<Url>,
     /// How to speak to it [default: http for port 4318 or an address with a path, else grpc]
-    #[arg(
-        long,
-        value_name = "PROTOCOL",
-        env = "SKEWTAP_EXPORT_PROTOCOL",
-        requires = "export_otlp"
-    )]
+    #[arg(long, value_name = "PROTOCOL", env = "SKEWTAP_EXPORT_PROTOCOL")]
     pub(crate) export_protocol: Option<ExportFormat>,
     /// A header for it, such as its key; may be given several times, in the variable with
     /// commas between
@@ -32,23 +27,17 @@ pub(crate) struct OnwardArgs {
         env = "SKEWTAP_EXPORT_HEADER",
         hide_env_values = true,
         value_delimiter = ',',
-        value_parser = header,
-        requires = "export_otlp"
+        value_parser = header
     )]
     pub(crate) export_header: Vec<(HeaderName, HeaderValue)>,
     /// Trust it by these authorities, in PEM, rather than by those of the system
-    #[arg(
-        long,
-        value_name = "FILE",
-        env = "SKEWTAP_EXPORT_CA",
-        requires = "export_otlp"
-    )]
+    #[arg(long, value_name = "FILE", env = "SKEWTAP_EXPORT_CA")]
     pub(crate) export_ca: Option<PathBuf>,
     /// Push the collector's own metrics to it as well, once a minute
-    #[arg(long, env = "SKEWTAP_EXPORT_METRICS", requires = "export_otlp")]
+    #[arg(long, env = "SKEWTAP_EXPORT_METRICS")]
     pub(crate) export_metrics: bool,
     /// Send spans on and add none
-    #[arg(long, env = "SKEWTAP_NO_WRITE_BACK", requires = "export_otlp")]
+    #[arg(long, env = "SKEWTAP_NO_WRITE_BACK")]
     pub(crate) no_write_back: bool,
     /// Post a message about flagged exchanges here, by edge and cause
     #[arg(
@@ -78,6 +67,27 @@ pub(crate) struct OnwardArgs {
     /// The address at which others reach the pages, for links [default: where they are served]
     #[arg(long, value_name = "URL", env = "SKEWTAP_PAGES_URL")]
     pub(crate) pages_url: Option<Url>,
+}
+
+impl OnwardArgs {
+    /// Makes sure that nothing is said of a backend that is not named, wherever it was said.
+    ///
+    /// # Errors
+    /// What is missing, in words.
+    pub(crate) fn check(&self) -> Result<(), &'static str> {
+        let says_more = self.export_protocol.is_some()
+            || !self.export_header.is_empty()
+            || self.export_ca.is_some()
+            || self.export_metrics
+            || self.no_write_back;
+        if says_more && self.export_otlp.is_none() {
+            return Err(
+                "--export-protocol, --export-header, --export-ca, --export-metrics and \
+                        --no-write-back need --export-otlp beside them",
+            );
+        }
+        Ok(())
+    }
 }
 
 /// How OTLP travels.

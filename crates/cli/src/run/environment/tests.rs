@@ -37,7 +37,10 @@ fn everything_points_here_where_nothing_is_set() {
     assert_eq!(value(&bare, "NODE_USE_ENV_PROXY"), Some("1"));
     assert_eq!(
         value(&bare, "JAVA_TOOL_OPTIONS"),
-        Some("-Dhttp.proxyHost=127.0.0.1 -Dhttp.proxyPort=8080 -Dhttp.nonProxyHosts=")
+        Some(
+            "-Dhttp.proxyHost=127.0.0.1 -Dhttp.proxyPort=8080 -Dhttps.proxyHost=127.0.0.1 \
+             -Dhttps.proxyPort=8080 -Dhttp.nonProxyHosts="
+        )
     );
     assert_eq!(
         value(&bare, "OTEL_EXPORTER_OTLP_ENDPOINT"),
