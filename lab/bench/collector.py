@@ -126,27 +126,34 @@ def _full_store(starter, figures, plan):
 
 
 def _multiply(database, wanted):
-    """Writes copies of the verdicts there are until there are `wanted`, each with ids of its own,
-    begun one millisecond after the other up to now, and each hundredth flagged."""
+    """Writes copies of the verdicts there are, and of their documents, until there are `wanted`;
+    each with ids of its own, begun one millisecond after the other up to now, and each hundredth
+    flagged."""
     with sqlite3.connect(database) as store:
-        names = [row[0] for row in store.execute("SELECT name FROM pragma_table_info('verdict')")]
+        there, last = store.execute("SELECT count(*), max(id) FROM verdict").fetchone()
+        store.execute("CREATE TEMP TABLE place AS SELECT row_number() OVER () AS at, id FROM verdict")
+        copy = (
+            "WITH RECURSIVE count(number) AS "
+            f"(SELECT 1 UNION ALL SELECT number + 1 FROM count LIMIT {wanted - there}) "
+            "INSERT INTO {table} ({names}) SELECT {values} FROM count "
+            f"JOIN place ON place.at = 1 + number % {there} "
+            "JOIN {table} AS model ON model.id = place.id"
+        )
         own = {
-            "id": "NULL",
+            "id": f"{last} + number",
             "trace_id": "randomblob(16)",
             "client_span_id": "randomblob(8)",
             "started_ns": f"{time.time_ns()} - number * 1000000",
             "stored_ns": str(time.time_ns()),
             "flagged": "number % 100 = 0",
         }
-        (there,) = store.execute("SELECT count(*) FROM verdict").fetchone()
-        store.execute("CREATE TEMP TABLE model AS SELECT * FROM verdict")
-        store.execute(
-            f"INSERT INTO verdict ({', '.join(names)}) "
-            "WITH RECURSIVE count(number) AS "
-            f"(SELECT 1 UNION ALL SELECT number + 1 FROM count LIMIT {wanted - there}) "
-            f"SELECT {', '.join(own.get(name, 'model.' + name) for name in names)} FROM count "
-            f"JOIN temp.model AS model ON model.rowid = 1 + number % {there}"
-        )
+        for table in ("verdict", "verdict_document"):
+            columns = store.execute(f"SELECT name FROM pragma_table_info('{table}')")
+            names = [name for (name,) in columns]
+            values = [own.get(name, f"model.{name}") for name in names]
+            store.execute(
+                copy.format(table=table, names=", ".join(names), values=", ".join(values))
+            )
     store.close()
 
 
