@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::connection::{Beyond, Connection};
 use crate::exchange_error::ExchangeError;
+use crate::farewell::{self, Ended};
 use crate::journal::{Journal, LegAddresses, Side};
 use crate::moment::Read;
 use crate::relayed_body::ResponseBody;
@@ -118,11 +119,12 @@ async fn serve_http(worker: Rc<Worker>, client: Client, stop: CancellationToken)
         return;
     }
     send_what_is_owed(&connection).await;
-    poll_fn(|cx| connection.poll_farewell(cx)).await;
-    if let Err(error) = ended {
+    let ended = ended.unwrap_or_else(|error| {
         connection.worker.metrics.connection_error(&error);
         tracing::debug!(error = %error, "connection from a client ended");
-    }
+        Ended::ByProxy
+    });
+    farewell::say(&connection, &transport, ended, &stop).await;
     drop(closing);
 }
 
@@ -132,7 +134,7 @@ async fn drive<S>(
     connection: &Connection,
     client: &Transport,
     stop: &CancellationToken,
-) -> hyper::Result<()>
+) -> hyper::Result<Ended>
 where
     S: HttpService<Incoming, ResBody = ResponseBody, Error = ExchangeError>,
 {
@@ -145,7 +147,7 @@ where
         }
         loop {
             if let Poll::Ready(ended) = Pin::new(&mut *http).poll(cx) {
-                return Poll::Ready(ended);
+                return Poll::Ready(ended.map(|()| Ended::ByThem));
             }
             let seen = connection.journal.borrow().up_reads();
             mirror.server_closed |= connection.poll_server(cx).is_ready();
@@ -158,7 +160,7 @@ where
             }
         }
         match mirror.poll_client(cx, connection, client) {
-            Poll::Ready(()) => Poll::Ready(Ok(())),
+            Poll::Ready(()) => Poll::Ready(Ok(Ended::ByProxy)),
             Poll::Pending => Poll::Pending,
         }
     })
@@ -283,6 +285,7 @@ impl Mirror {
         client: &Transport,
     ) -> Poll<()> {
         if self.poll_head_deadline(cx, connection).is_ready() {
+            connection.worker.metrics.head_cut_short();
             return Poll::Ready(());
         }
         if self.poll_idle(cx, connection).is_ready() {
@@ -291,7 +294,10 @@ impl Mirror {
         if connection.journal.borrow().client_waits() {
             match client.poll_end(cx) {
                 Poll::Ready(Ok(read)) => connection.journal.borrow_mut().client_ended(read),
-                Poll::Ready(Err(_)) => return Poll::Ready(()),
+                Poll::Ready(Err(error)) => {
+                    connection.journal.borrow_mut().failed(Side::Down, &error);
+                    return Poll::Ready(());
+                }
                 Poll::Pending => {}
             }
         }

@@ -8,7 +8,7 @@
 //! - `worker`, `downstream`, `service_stack`, `upstream`: the path of a request;
 //! - `strict_head`: which requests are refused because they can be read in two ways;
 //! - [`tls`], [`authority`]: TLS on either leg, and in a server's place;
-//! - `tunnel`: what follows when a connection leaves HTTP;
+//! - `tunnel`: what follows when a connection leaves HTTP; `farewell`: how it ends;
 //! - `transport`, `stamped_io`, `journal`: the stamps, taken below HTTP on both legs;
 //! - `records_thread`, `finisher`, `ship`: from stamps to a record, and on its way.
 //!
@@ -37,6 +37,8 @@
 
 pub mod authority;
 pub mod config;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod proxy;
 pub mod tls;
 
@@ -46,6 +48,7 @@ mod connection;
 mod downstream;
 mod exchange_error;
 mod exchange_layer;
+mod farewell;
 mod finisher;
 mod hop_by_hop;
 mod journal;

@@ -45,7 +45,7 @@ impl StampedIo {
     }
 
     fn failed(&self, error: io::Error) -> io::Error {
-        self.journal.borrow_mut().failed(self.side);
+        self.journal.borrow_mut().failed(self.side, &error);
         error
     }
 
@@ -88,9 +88,12 @@ impl hyper::rt::Read for StampedIo {
         let (count, read) =
             ready!(self.transport.poll_receive(cx, space)).map_err(|error| self.failed(error))?;
         let bytes = space.get(..count).unwrap_or_default();
-        self.journal
-            .borrow_mut()
-            .read(self.side, bytes, read, self.transport.socket());
+        let mut journal = self.journal.borrow_mut();
+        journal.read(self.side, bytes, read, self.transport.socket());
+        if self.side == Side::Down && journal.body_is_broken() {
+            // Another reader could go on and find a request in it.
+            return Poll::Ready(Err(io::ErrorKind::InvalidData.into()));
+        }
         buffer.put_slice(bytes);
         Poll::Ready(Ok(()))
     }
@@ -134,7 +137,8 @@ impl Write for StampedIo {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(self.poll_interim(cx))?;
+        // The socket itself is closed once the other side has had its say.
         self.journal.borrow_mut().closing(self.side);
-        self.transport.poll_close(cx)
+        Poll::Ready(Ok(()))
     }
 }

@@ -15,12 +15,14 @@ use hyper::body::Incoming;
 use hyper::client::conn::http1::{Builder, SendRequest};
 use rustls::pki_types::ServerName;
 use skewtap_sockstamp::{enable_receive_stamps, realtime_ns};
+use socket2::SockRef;
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::{Instant, timeout_at};
 
 use crate::connection::{Beyond, Connection};
 use crate::exchange_error::ExchangeError;
 use crate::journal::{ConnectTimes, LegAddresses, Side};
+use crate::listen::bound_unsent;
 use crate::moment::{Departure, Read};
 use crate::relayed_body::{RequestBody, ResponseBody};
 use crate::stamped_io::StampedIo;
@@ -275,6 +277,7 @@ async fn connect(address: SocketAddr, stamps: bool) -> io::Result<(TcpStream, Co
         TcpSocket::new_v6()?
     };
     socket.set_nodelay(true)?;
+    bound_unsent(SockRef::from(&socket));
     if stamps && let Err(error) = enable_receive_stamps(socket.as_fd()) {
         tracing::debug!(error = %error, "no receive stamps on the connection to the server");
     }

@@ -54,6 +54,7 @@ impl Journal {
     }
 
     pub(super) fn server_ended(&mut self, read: Read) {
+        self.up_ended = true;
         if let (Some(up), Some(exchange)) = (&mut self.up, self.open.back_mut()) {
             exchange.server_closed(read.after_ns);
             up.responses.end_of_stream(|passed| {

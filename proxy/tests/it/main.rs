@@ -16,17 +16,23 @@
 
 mod collector;
 mod harness;
+mod in_turns;
+mod metrics;
 mod pki;
 mod wire;
 
 mod connections;
 mod context;
 mod expect;
+mod faithfulness;
+mod faithfulness_of_closing;
+mod faithfulness_of_windows;
 mod faults;
 mod forward;
 mod framing;
 mod packets;
 mod relay;
+mod resilience;
 mod shipping;
 mod stamps;
 mod tls;
