@@ -42,10 +42,11 @@ impl HyperServer {
                     match acceptor {
                         None => serve(socket, folder).await,
                         // A client that gives up says so itself.
-                        Some(acceptor) => match acceptor.accept(socket).await {
-                            Ok(socket) => serve(socket, folder).await,
-                            Err(_) => {}
-                        },
+                        Some(acceptor) => {
+                            if let Ok(socket) = acceptor.accept(socket).await {
+                                serve(socket, folder).await;
+                            }
+                        }
                     }
                 });
             }
