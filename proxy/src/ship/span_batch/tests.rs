@@ -117,6 +117,12 @@ fn record(number: u8, client_has_span: bool) -> ExchangeRecord {
         response_bytes: None,
         down: leg(8080),
         up: Some(leg(9000)),
+        down_stream: None,
+        up_stream: Some(StreamShare {
+            id: 5,
+            request_behind_bytes: None,
+            response_behind_bytes: Some(7),
+        }),
         milestones,
         client_queue: QueueWatch::NOT_WATCHED,
         client_process: None,
