@@ -17,6 +17,7 @@
 mod collector;
 mod harness;
 mod pki;
+mod streams;
 mod wire;
 
 mod connections;
@@ -25,6 +26,12 @@ mod expect;
 mod faults;
 mod forward;
 mod framing;
+mod grpc;
+mod http2;
+mod http2_limits;
+mod http2_real_client;
+mod http2_stamps;
+mod http2_tls;
 mod packets;
 mod relay;
 mod shipping;

@@ -4,7 +4,7 @@ use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue};
 use prost::Message as _;
 use skewtap_core::clock::{Source, Stamp};
 use skewtap_core::endpoint::QueueWatch;
-use skewtap_core::exchange::{Leg, Outcome, SourceState, Sources};
+use skewtap_core::exchange::{Leg, Outcome, SourceState, Sources, StreamShare};
 use skewtap_core::ids::{SpanId, TraceId};
 use skewtap_core::milestone::{Milestone, Milestones};
 
