@@ -25,8 +25,8 @@ mod stream_server;
 use crate::config::Config;
 
 pub(crate) use asked::{Answer, StreamAnswer};
-pub(crate) use pump::{Pump, PumpError};
 pub(crate) use head::{interim_of_http1, request_to_stream, response_to_message};
+pub(crate) use pump::{Pump, PumpError};
 pub(crate) use serve::serve;
 pub(crate) use stream_body::StreamBody;
 pub(crate) use stream_server::{StreamConnection, handshake};

@@ -295,7 +295,8 @@ impl Journal {
     /// Whether the client closed its sending half and the server has all that came before.
     pub(crate) fn half_close_is_due(&self) -> bool {
         // On a stream its end has said that already, and the connection lives by both halves.
-        let on_stream = |open: &OpenExchange| open.up.as_ref().is_some_and(|up| up.stream.is_some());
+        let on_stream =
+            |open: &OpenExchange| open.up.as_ref().is_some_and(|up| up.stream.is_some());
         let due = |open: &OpenExchange| open.request_was_passed_on() && !on_stream(open);
         self.down_ended && self.open.back().is_some_and(|open| due(open))
     }

@@ -33,7 +33,11 @@ impl HeadFault {
     /// # Errors
     /// It could be taken for something else.
     pub(crate) fn of_host(host: &[u8]) -> Result<(), Self> {
-        if is_host(host) { Ok(()) } else { Err(Self::Host) }
+        if is_host(host) {
+            Ok(())
+        } else {
+            Err(Self::Host)
+        }
     }
 }
 

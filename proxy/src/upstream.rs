@@ -1,5 +1,7 @@
 //! Sending a request on, over the one connection to the server.
 
+mod on_stream;
+
 use std::future::{Future, poll_fn};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -19,9 +21,9 @@ use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::{Instant, timeout_at};
 
 use crate::config::{Config, UpstreamHttp};
-use crate::connection::{Beyond, Connection, Sender, Upload};
+use crate::connection::{Beyond, Connection, Sender};
 use crate::exchange_error::ExchangeError;
-use crate::http2::{self, Answer, StreamAnswer};
+use crate::http2;
 use crate::journal::{ConnectTimes, Connected, HttpVersion, LegAddresses, Side};
 use crate::moment::{Departure, Read};
 use crate::relayed_body::{Pieces, RequestBody, ResponseBody};
@@ -76,7 +78,7 @@ async fn send(
         let (mut sender, fresh) = match sender_to(&connection, &target).await? {
             (Sender::Messages(sender), fresh) => (sender, fresh),
             (Sender::Streams(sender), _) => {
-                return send_on_stream(&connection, sender, request, &target).await;
+                return on_stream::send(&connection, sender, request, &target).await;
             }
         };
         connection.journal.borrow_mut().sent_up();
@@ -94,42 +96,6 @@ async fn send(
                 Some(unsent) if !fresh => request = unsent,
                 _ => return Err(ExchangeError::from_hyper(refused.into_error())),
             },
-        }
-    }
-}
-
-/// Sends a request on as a stream; the connection's task sends its body.
-async fn send_on_stream(
-    connection: &Connection,
-    sender: h2::client::SendRequest<Bytes>,
-    request: Request<RequestBody>,
-    target: &Target,
-) -> Result<Response<ResponseBody>, ExchangeError> {
-    let mut sender = sender;
-    let (head, body) = request.into_parts();
-    let request = http2::request_to_stream(head, (), target);
-    let ends = http_body::Body::is_end_stream(&body);
-    let (answer, stream) = sender
-        .send_request(request, ends)
-        .map_err(ExchangeError::from_h2)?;
-    let number = answer.stream_id().as_u32();
-    connection.journal.borrow_mut().sent_up_on(number);
-    connection.return_sender(Sender::Streams(sender));
-    connection.upload((!ends).then(|| Upload::new(body, stream)));
-    let mut answer = StreamAnswer::new(answer);
-    loop {
-        let came = poll_fn(|cx| answer.poll(cx)).await?;
-        let mut journal = connection.journal.borrow_mut();
-        journal.stream_responds(came.status());
-        match came {
-            Answer::Interim(interim) => journal.relay_interim(&http2::interim_of_http1(&interim)),
-            Answer::Final(response) => {
-                drop(journal);
-                interim_responses_first(connection).await;
-                let mut response = ResponseBody::of_server(response);
-                http2::response_to_message(&mut response);
-                return Ok(response);
-            }
         }
     }
 }

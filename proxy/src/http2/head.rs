@@ -40,7 +40,9 @@ pub(crate) fn request_to_stream<B>(head: request::Parts, body: B, target: &Targe
         } else {
             head.uri.path_and_query().cloned()
         };
-        parts.path_and_query.get_or_insert(PathAndQuery::from_static("/"));
+        parts
+            .path_and_query
+            .get_or_insert(PathAndQuery::from_static("/"));
         parts.authority = Some(authority.clone());
         if let Ok(uri) = Uri::from_parts(parts) {
             head.uri = uri;

@@ -21,13 +21,13 @@ use tokio_util::sync::CancellationToken;
 
 use super::servers::Servers;
 use super::stream;
-use crate::downstream;
 use crate::exchange_error::ExchangeError;
 use crate::journal::{Leg, Multiplexed};
 use crate::patience::{Doing, Late, Patience};
 use crate::stamped_io::{StampedIo, Witness};
 use crate::target::Target;
 use crate::worker::Worker;
+use crate::{downstream, trace_context};
 
 /// The time in which streams taken back are counted.
 const RESETS_WITHIN: Duration = Duration::from_secs(1);
@@ -152,10 +152,14 @@ async fn drive(client: &Rc<Client>, mut http: Http, stop: &CancellationToken) {
 }
 
 fn accept(client: &Rc<Client>, streams: &mut JoinSet<()>, (request, respond): Stream) {
-    let (head, body) = request.into_parts();
+    let (mut head, body) = request.into_parts();
     let number = respond.stream_id().as_u32();
-    let facts = stream::facts(&head);
-    client.journal.borrow_mut().begin(number, facts);
+    let mut journal = client.journal.borrow_mut();
+    journal.begin(number, stream::facts(&head));
+    if let Some(context) = trace_context::read_or_add(&mut head.headers) {
+        journal.note_trace(number, context);
+    }
+    drop(journal);
     let request = Request::from_parts(head, body);
     streams.spawn_local(stream::serve(Rc::clone(client), request, respond));
 }

@@ -225,7 +225,11 @@ impl Servers {
         (number, StampedIo::new(dialled.transport, witness, scratch))
     }
 
-    fn drive(self: &Rc<Self>, number: u64, http: impl Future<Output = ()> + 'static) -> AbortHandle {
+    fn drive(
+        self: &Rc<Self>,
+        number: u64,
+        http: impl Future<Output = ()> + 'static,
+    ) -> AbortHandle {
         let gone = Gone {
             servers: Rc::downgrade(self),
             number,

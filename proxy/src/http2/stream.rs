@@ -11,16 +11,16 @@ use http::{Method, Request, Response, request};
 use skewtap_core::exchange::Outcome;
 
 use super::asked::{Answer, StreamAnswer};
+use super::head;
 use super::message_server::MessageAnswer;
 use super::pump::{Pump, PumpError};
 use super::serve::Client;
 use super::servers::StreamServer;
 use super::stream_body::StreamBody;
-use super::head;
 use crate::exchange_error::{ExchangeError, HttpError};
 use crate::journal::RequestFacts;
 use crate::relayed_body::{Pieces, RequestBody, ResponseBody};
-use crate::{exchange_layer, hop_by_hop, reply_on_error, trace_context};
+use crate::{exchange_layer, hop_by_hop, reply_on_error};
 
 /// Why a stream's exchange went no further.
 enum Cut {
@@ -99,9 +99,6 @@ async fn ask(
     head::check(&head).map_err(ExchangeError::Head)?;
     if head.method == Method::CONNECT {
         return Err(ExchangeError::TunnelInStream);
-    }
-    if let Some(context) = trace_context::read_or_add(&mut head.headers) {
-        client.journal.borrow_mut().note_trace(number, context);
     }
     hop_by_hop::strip(&mut head.headers);
     let target = client.target(&head)?;
@@ -275,17 +272,14 @@ fn reason_of(error: &HttpError) -> Reason {
     let HttpError::Http2(error) = error else {
         return Reason::INTERNAL_ERROR;
     };
-    let passed_on = error.reason().filter(|_| error.is_reset() && error.is_remote());
+    let passed_on = error
+        .reason()
+        .filter(|_| error.is_reset() && error.is_remote());
     passed_on.unwrap_or(Reason::INTERNAL_ERROR)
 }
 
 /// Answers in the server's place.
-fn answer(
-    client: &Client,
-    number: u32,
-    error: &ExchangeError,
-    respond: &mut SendResponse<Bytes>,
-) {
+fn answer(client: &Client, number: u32, error: &ExchangeError, respond: &mut SendResponse<Bytes>) {
     let reset = match error {
         ExchangeError::Reset(reason) => Some(*reason),
         // The client may ask again at once: nobody has looked at its request.

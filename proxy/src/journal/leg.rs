@@ -96,7 +96,7 @@ pub(super) struct UpLeg {
     addresses: LegAddresses,
     times: ConnectTimes,
     exchanges: i64,
-    tls: Option<Arrival>,
+    pub(super) tls: Option<Arrival>,
     /// Bytes sent so far as the socket counts them, where TLS makes that more.
     pub(super) ciphertext: Option<u64>,
     pub(super) bounds: ArrivalBounds,
@@ -150,7 +150,14 @@ impl UpLeg {
             self.tls,
             self.tcp,
         );
-        if let (Some(stream), Talk::Streams { requests, responses }) = (stream, &mut self.talk) {
+        if let (
+            Some(stream),
+            Talk::Streams {
+                requests,
+                responses,
+            },
+        ) = (stream, &mut self.talk)
+        {
             requests.expect(stream);
             responses.expect(stream);
             side.stream = Some(StreamPart::new(stream));
@@ -238,6 +245,14 @@ impl<'a> ReadBytes<'a> {
     /// The kernel's figures just after the read.
     pub(super) fn figures(&self) -> Option<TcpInfo> {
         *self.figures.get_or_init(|| tcp_info(self.socket).ok())
+    }
+
+    /// Keeps the count of segments going where nothing in the read needed it, as in one that had
+    /// settings or window updates only. Under TLS there is no such count.
+    pub(super) fn keep_counting(&self, tls: Option<Arrival>) {
+        if self.read.drained && tls.is_none() {
+            self.figures();
+        }
     }
 
     /// The bounds for the next read, and the figures if they were asked for.

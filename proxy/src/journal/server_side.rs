@@ -4,10 +4,10 @@ use std::os::fd::BorrowedFd;
 
 use skewtap_core::exchange::Outcome;
 
+use super::Journal;
 use super::leg::{ReadBytes, Talk, UpLeg};
 use super::open_exchange::OpenExchange;
 use super::watches::Watches;
-use super::Journal;
 use crate::message_log::Passed;
 use crate::moment::{Arrival, Departure, Read};
 use crate::stream_log::StreamPassed;
@@ -205,6 +205,7 @@ impl UpLeg {
             |offset| this_read.at(offset),
             |passed| found.push(passed),
         );
+        this_read.keep_counting(self.tls);
         let (bounds, figures) = this_read.done();
         (self.bounds, self.tcp) = (bounds, figures.or(self.tcp));
         found

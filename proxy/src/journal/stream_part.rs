@@ -79,7 +79,14 @@ impl OpenExchange {
 impl UpSide {
     /// Takes over what the logs of the connection to the server have of the exchange.
     pub(super) fn gather(&mut self, leg: &UpLeg) {
-        let (Some(part), Talk::Streams { requests, responses }) = (self.stream, &leg.talk) else {
+        let (
+            Some(part),
+            Talk::Streams {
+                requests,
+                responses,
+            },
+        ) = (self.stream, &leg.talk)
+        else {
             return;
         };
         self.request = requests.get(part.id).and_then(|track| track.message(0));

@@ -69,11 +69,11 @@ fn interim_responses_and_trailers_are_not_taken_for_the_head() {
     feed(
         &mut log,
         &[
-            frame(HEADERS, END_HEADERS, 1, 1), // 0..10, 100
-            frame(HEADERS, 0, 1, 1),           // 10..20
+            frame(HEADERS, END_HEADERS, 1, 1),      // 0..10, 100
+            frame(HEADERS, 0, 1, 1),                // 10..20
             frame(CONTINUATION, END_HEADERS, 1, 1), // 20..30, 200
-            frame(DATA, 0, 1, 1),              // 30..40
-            frame(HEADERS, WHOLE, 1, 1),       // 40..50, trailers
+            frame(DATA, 0, 1, 1),                   // 30..40
+            frame(HEADERS, WHOLE, 1, 1),            // 40..50, trailers
         ],
     );
     let track = log.get(1).unwrap();

@@ -79,7 +79,8 @@ impl tower::Service<http::Request<Body>> for Service {
                 "/test.Words/Spread" => grpc.server_streaming(service_fn(spread), request).await,
                 "/test.Words/Talk" => grpc.streaming(service_fn(talk), request).await,
                 "/test.Words/Endless" => {
-                    let endless = service_fn(move |_| endless(Arc::clone(&given_up)));
+                    let endless =
+                        service_fn(move |_| std::future::ready(endless(Arc::clone(&given_up))));
                     grpc.server_streaming(endless, request).await
                 }
                 other => panic!("no method {other}"),
@@ -119,11 +120,13 @@ async fn spread(request: Request<AnyValue>) -> Result<Response<Words>, Status> {
 }
 
 async fn talk(request: Request<Streaming<AnyValue>>) -> Result<Response<Words>, Status> {
-    let answers = request.into_inner().map(|next| Ok(word(format!("{}?", text(&next?)))));
+    let answers = request
+        .into_inner()
+        .map(|next| Ok(word(format!("{}?", text(&next?)))));
     Ok(Response::new(Box::pin(answers)))
 }
 
-async fn endless(given_up: Arc<AtomicBool>) -> Result<Response<Words>, Status> {
+fn endless(given_up: Arc<AtomicBool>) -> Result<Response<Words>, Status> {
     let guard = GivenUp(given_up);
     let words = tokio_stream::iter(0..).throttle(Duration::from_millis(5));
     let words = words.map(move |number: u64| {
@@ -157,12 +160,18 @@ impl Caller {
 
     async fn unary(&mut self, text: &str, timeout: Option<Duration>) -> Result<String, Status> {
         let mut request = Request::new(word(text));
-        request.metadata_mut().insert("x-caller", "test".parse().unwrap());
+        request
+            .metadata_mut()
+            .insert("x-caller", "test".parse().unwrap());
         if let Some(timeout) = timeout {
             request.set_timeout(timeout);
         }
         let path = PathAndQuery::from_static("/test.Words/Unary");
-        let answer = self.ready().await.unary(request, path, Codec::default()).await;
+        let answer = self
+            .ready()
+            .await
+            .unary(request, path, Codec::default())
+            .await;
         answer.map(|word| self::text(word.get_ref()))
     }
 }
@@ -188,7 +197,10 @@ fn calls_of_all_four_kinds_go_through() {
             assert_eq!(text(&words.next().await.unwrap().unwrap()), expected);
         }
         let end = words.next().await.unwrap().unwrap_err();
-        assert_eq!((end.code(), end.message()), (Code::OutOfRange, "no more words"));
+        assert_eq!(
+            (end.code(), end.message()),
+            (Code::OutOfRange, "no more words")
+        );
 
         // Each word is sent only once the answer to the one before has come.
         let path = PathAndQuery::from_static("/test.Words/Talk");
@@ -210,8 +222,16 @@ fn calls_of_all_four_kinds_go_through() {
         let methods = ["Unary", "Collect", "Spread", "Talk"];
         assert_eq!(paths, methods.map(|method| format!("/test.Words/{method}")));
         for record in &records {
-            assert_eq!((record.outcome, record.status), (Outcome::Complete, Some(200)));
-            assert!(record.milestones.best(Milestone::DownResponseLast).is_some());
+            assert_eq!(
+                (record.outcome, record.status),
+                (Outcome::Complete, Some(200))
+            );
+            assert!(
+                record
+                    .milestones
+                    .best(Milestone::DownResponseLast)
+                    .is_some()
+            );
         }
     });
 }
@@ -220,12 +240,24 @@ fn calls_of_all_four_kinds_go_through() {
 fn an_error_without_a_message_is_all_in_one_head() {
     run(async {
         let proxy = Running::start(config(start(Service::default()).await));
-        let error = Caller::new(&proxy).unary("unknown", None).await.unwrap_err();
-        assert_eq!((error.code(), error.message()), (Code::NotFound, "no such word"));
+        let error = Caller::new(&proxy)
+            .unary("unknown", None)
+            .await
+            .unwrap_err();
+        assert_eq!(
+            (error.code(), error.message()),
+            (Code::NotFound, "no such word")
+        );
         let record = proxy.record();
-        assert_eq!((record.outcome, record.status), (Outcome::Complete, Some(200)));
+        assert_eq!(
+            (record.outcome, record.status),
+            (Outcome::Complete, Some(200))
+        );
         let best = |milestone| record.milestones.best(milestone).unwrap();
-        assert_eq!(best(Milestone::UpResponseHead), best(Milestone::UpResponseLast));
+        assert_eq!(
+            best(Milestone::UpResponseHead),
+            best(Milestone::UpResponseLast)
+        );
     });
 }
 
@@ -235,7 +267,10 @@ fn a_deadline_ends_a_call_that_takes_longer() {
         let proxy = Running::start(config(start(Service::default()).await));
         let began = Instant::now();
         let timeout = Some(Duration::from_millis(150));
-        let error = Caller::new(&proxy).unary("slow", timeout).await.unwrap_err();
+        let error = Caller::new(&proxy)
+            .unary("slow", timeout)
+            .await
+            .unwrap_err();
         // Either side may be the first to notice.
         let codes = [Code::Cancelled, Code::DeadlineExceeded];
         assert!(codes.contains(&error.code()), "{error}");
@@ -256,7 +291,10 @@ fn a_call_that_is_given_up_is_given_up_at_the_server() {
         let call = grpc.server_streaming(Request::new(word("go")), path, Codec::default());
         let mut words = call.await.unwrap().into_inner();
         for number in 0..3 {
-            assert_eq!(text(&words.next().await.unwrap().unwrap()), number.to_string());
+            assert_eq!(
+                text(&words.next().await.unwrap().unwrap()),
+                number.to_string()
+            );
         }
         drop(words);
         let given_up = || service.given_up.load(Ordering::SeqCst);

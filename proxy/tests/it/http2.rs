@@ -1,22 +1,17 @@
-//! Streams of HTTP/2 through the proxy: what goes through, over which connections, and how
-//! streams end.
+//! Streams of HTTP/2 through the proxy: what goes through, and over which connections.
 
 use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
-use bytes::Bytes;
-use h2::Reason;
-use http::{HeaderMap, Request, Response, StatusCode, Version};
+use http::{HeaderMap, Response, StatusCode, Version};
 use skewtap_core::exchange::Outcome;
 use skewtap_proxy::Config;
 use skewtap_proxy::config::UpstreamHttp;
 
-use crate::harness::{PATIENCE, Running, config, nobody};
-use crate::streams::{Origin, client, origin, request, reset_of, run, send, until, whole};
-use crate::wire::{exactly, expect, expect_end, head};
+use crate::harness::{PATIENCE, Running, config};
+use crate::streams::{Origin, client, origin, request, run, send, whole};
+use crate::wire::{expect, expect_end, head};
 
 /// Bytes in which a change, a loss or another order shows.
 pub(crate) fn pattern(length: usize) -> Vec<u8> {
@@ -221,7 +216,9 @@ fn a_client_of_http_1_gets_what_a_server_of_http_2_sends() {
             let hints = Response::builder().status(103).header("link", "</a>");
             respond.send_informational(hints.body(()).unwrap()).unwrap();
             let mut response = ok();
-            response.headers_mut().insert("content-length", bytes.len().into());
+            response
+                .headers_mut()
+                .insert("content-length", bytes.len().into());
             let mut out = respond.send_response(response, false).unwrap();
             send(&mut out, &bytes, None).await;
         })
@@ -239,7 +236,10 @@ fn a_client_of_http_1_gets_what_a_server_of_http_2_sends() {
                     body.len()
                 );
                 client.write_all(text.as_bytes()).unwrap();
-                expect(&mut client, "HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n");
+                expect(
+                    &mut client,
+                    "HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n",
+                );
                 assert!(head(&mut client).starts_with("HTTP/1.1 200 OK\r\n"));
                 expect(&mut client, body);
             }
@@ -293,325 +293,5 @@ fn interim_responses_come_as_the_server_sends_them() {
         assert!(best(Milestone::UpContinue).lo() <= best(Milestone::DownContinue).hi());
         assert!(best(Milestone::DownContinue).lo() <= best(Milestone::DownRequestLast).hi());
         assert!(best(Milestone::UpResponseFirst).hi() >= best(Milestone::UpRequestLast).lo());
-    });
-}
-
-#[test]
-fn a_stream_that_the_client_takes_back_is_taken_back_from_the_server() {
-    for answered in [false, true] {
-        run(async move {
-            let (seen, mut see) = tokio::sync::mpsc::unbounded_channel();
-            let origin = origin(move |request, mut respond| {
-                let seen = seen.clone();
-                async move {
-                    let _open = request.into_body();
-                    let reason = if answered {
-                        let mut out = respond.send_response(ok(), false).unwrap();
-                        out.send_data(Bytes::from_static(b"begun"), false).unwrap();
-                        std::future::poll_fn(|cx| out.poll_reset(cx)).await
-                    } else {
-                        seen.send(None).unwrap();
-                        std::future::poll_fn(|cx| respond.poll_reset(cx)).await
-                    };
-                    seen.send(Some(reason.unwrap())).unwrap();
-                }
-            })
-            .await;
-            let proxy = Running::start(config(origin.address));
-            let mut client = client(proxy.addresses.traffic).await;
-            let (response, mut out) = client.send_request(request("POST", "/"), false).unwrap();
-            if answered {
-                let mut body = response.await.unwrap().into_body();
-                assert_eq!(body.data().await.unwrap().unwrap(), "begun");
-            } else {
-                assert_eq!(see.recv().await.unwrap(), None);
-            }
-            out.send_reset(Reason::CANCEL);
-            assert_eq!(see.recv().await.unwrap(), Some(Reason::CANCEL));
-            let record = proxy.record();
-            assert_eq!(record.outcome, Outcome::ClientGone, "answered: {answered}");
-            assert_eq!(record.status, answered.then_some(200));
-            // The connection goes on.
-            assert!(client.ready().await.is_ok());
-        });
-    }
-}
-
-#[test]
-fn a_stream_that_the_client_takes_back_closes_the_connection_to_a_server_of_http_1() {
-    run(async {
-        let (address, server) = crate::harness::origin(1, |mut stream| {
-            head(&mut stream);
-            // The end comes although nothing was answered.
-            crate::wire::rest(&mut stream).len()
-        });
-        let proxy = Running::start(Config {
-            upstream_http: UpstreamHttp::Http1,
-            ..config(address)
-        });
-        let mut client = client(proxy.addresses.traffic).await;
-        let (response, mut out) = client.send_request(request("GET", "/"), true).unwrap();
-        tokio::time::sleep(Duration::from_millis(100)).await;
-        out.send_reset(Reason::CANCEL);
-        drop(response);
-        let left = tokio::task::spawn_blocking(|| server.join().unwrap());
-        assert_eq!(left.await.unwrap(), [0]);
-        assert_eq!(proxy.record().outcome, Outcome::ClientGone);
-    });
-}
-
-#[test]
-fn a_stream_that_the_server_resets_is_reset_for_the_client_with_its_reason() {
-    for answered in [false, true] {
-        run(async move {
-            let origin = origin(move |_, mut respond| async move {
-                if answered {
-                    let mut out = respond.send_response(ok(), false).unwrap();
-                    send_part(&mut out, b"begun").await;
-                    out.send_reset(Reason::ENHANCE_YOUR_CALM);
-                } else {
-                    respond.send_reset(Reason::ENHANCE_YOUR_CALM);
-                }
-            })
-            .await;
-            let proxy = Running::start(config(origin.address));
-            let mut client = client(proxy.addresses.traffic).await;
-            let (response, _) = client.send_request(request("GET", "/"), true).unwrap();
-            let reason = match response.await {
-                Ok(response) => reset_of(&mut response.into_body()).await,
-                Err(error) => error.reason(),
-            };
-            assert_eq!(reason, Some(Reason::ENHANCE_YOUR_CALM));
-            assert_eq!(proxy.record().outcome, Outcome::UpstreamBroken);
-        });
-    }
-}
-
-/// Sends a piece and gives it the time to leave.
-async fn send_part(out: &mut h2::SendStream<Bytes>, part: &'static [u8]) {
-    out.send_data(Bytes::from_static(part), false).unwrap();
-    tokio::time::sleep(Duration::from_millis(50)).await;
-}
-
-#[test]
-fn a_client_that_does_not_read_stalls_its_own_stream_only() {
-    // The client's window, the proxy's towards the server, what may wait to be sent, and a piece.
-    const BOUND: usize = 65_535 + 128 * 1024 + 64 * 1024 + 2 * 16_384;
-    const LENGTH: usize = 4 * 1024 * 1024;
-    static SENT: AtomicUsize = AtomicUsize::new(0);
-    run(async {
-        let origin = origin(|request, mut respond| async move {
-            let mut out = respond.send_response(ok(), false).unwrap();
-            if request.uri().path() == "/short" {
-                return send(&mut out, b"at once", None).await;
-            }
-            let mut rest = Bytes::from(pattern(LENGTH));
-            while !rest.is_empty() {
-                out.reserve_capacity(rest.len().min(16_384));
-                let room = std::future::poll_fn(|cx| out.poll_capacity(cx)).await;
-                let part = rest.split_to(room.unwrap().unwrap().min(rest.len()).min(16_384));
-                SENT.fetch_add(part.len(), Ordering::SeqCst);
-                out.send_data(part, rest.is_empty()).unwrap();
-            }
-        })
-        .await;
-        let proxy = Running::start(config(origin.address));
-        let client = client(proxy.addresses.traffic).await;
-        let mut sender = client.clone().ready().await.unwrap();
-        let (stalled, _) = sender.send_request(request("GET", "/long"), true).unwrap();
-        let mut body = stalled.await.unwrap().into_body();
-        // Until nothing moves any more.
-        let mut before = usize::MAX;
-        while SENT.load(Ordering::SeqCst) != before {
-            before = SENT.load(Ordering::SeqCst);
-            tokio::time::sleep(Duration::from_millis(200)).await;
-        }
-        assert!(before > 65_535, "{before} bytes came through");
-        assert!(before <= BOUND, "{before} bytes went ahead of a client that does not read");
-        let mut sender = client.ready().await.unwrap();
-        let (short, _) = sender.send_request(request("GET", "/short"), true).unwrap();
-        let (text, _) = whole(short.await.unwrap().body_mut()).await;
-        assert_eq!(text, b"at once");
-        assert!(whole(&mut body).await.0 == pattern(LENGTH));
-    });
-}
-
-#[test]
-fn what_a_server_does_not_read_is_not_taken_from_the_client() {
-    const BOUND: usize = 2 * 65_535 + 128 * 1024 + 64 * 1024 + 2 * 16_384;
-    run(async {
-        let (go, gone) = tokio::sync::watch::channel(false);
-        let origin = origin(move |request, mut respond| {
-            let mut gone = gone.clone();
-            async move {
-                gone.wait_for(|go| *go).await.unwrap();
-                let mut body = request.into_body();
-                let (bytes, _) = whole(&mut body).await;
-                let mut response = ok();
-                response.headers_mut().insert("x-length", bytes.len().into());
-                respond.send_response(response, true).unwrap();
-            }
-        })
-        .await;
-        let proxy = Running::start(config(origin.address));
-        let mut client = client(proxy.addresses.traffic).await;
-        let (response, mut out) = client.send_request(request("POST", "/"), false).unwrap();
-        let mut sent = 0;
-        loop {
-            out.reserve_capacity(16_384);
-            let room = std::future::poll_fn(|cx| out.poll_capacity(cx));
-            let room = tokio::time::timeout(Duration::from_millis(500), room).await;
-            let Ok(room) = room else { break };
-            let part = room.unwrap().unwrap().min(16_384);
-            out.send_data(Bytes::from(vec![7; part]), false).unwrap();
-            sent += part;
-        }
-        assert!(sent <= BOUND, "{sent} bytes were taken for a server that does not read");
-        go.send(true).unwrap();
-        out.reserve_capacity(0);
-        out.send_data(Bytes::new(), true).unwrap();
-        let response = response.await.unwrap();
-        assert_eq!(response.headers()["x-length"], sent.to_string());
-    });
-}
-
-#[test]
-fn a_proxy_that_stops_lets_streams_end_and_says_goodbye() {
-    run(async {
-        let (go, gone) = tokio::sync::watch::channel(false);
-        let origin = origin(move |_, mut respond| {
-            let mut gone = gone.clone();
-            async move {
-                let mut out = respond.send_response(ok(), false).unwrap();
-                send_part(&mut out, b"begun ").await;
-                gone.wait_for(|go| *go).await.unwrap();
-                send(&mut out, b"done", None).await;
-            }
-        })
-        .await;
-        let proxy = Running::start(config(origin.address));
-        let socket = tokio::net::TcpStream::connect(proxy.addresses.traffic).await;
-        let (sender, http) = h2::client::handshake(socket.unwrap()).await.unwrap();
-        let connection = tokio::spawn(http);
-        let mut sender = sender.ready().await.unwrap();
-        let (response, _) = sender.send_request(request("GET", "/"), true).unwrap();
-        let mut body = response.await.unwrap().into_body();
-        assert_eq!(body.data().await.unwrap().unwrap(), "begun ");
-        let stopping = tokio::task::spawn_blocking(move || proxy.stop());
-        // No new streams are taken from here on.
-        while sender.clone().ready().await.is_ok() {
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
-        go.send(true).unwrap();
-        assert_eq!(whole(&mut body).await.0, b"done");
-        connection.await.unwrap().unwrap();
-        let records = stopping.await.unwrap();
-        assert_eq!(records.len(), 1);
-        assert_eq!(records[0].outcome, Outcome::Complete);
-    });
-}
-
-#[test]
-fn a_server_that_says_goodbye_is_heard_by_the_client() {
-    run(async {
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        tokio::spawn(async move {
-            let (socket, _) = listener.accept().await.unwrap();
-            let mut http = h2::server::handshake(socket).await.unwrap();
-            let (_, mut respond) = http.accept().await.unwrap().unwrap();
-            respond.send_response(ok(), true).unwrap();
-            http.graceful_shutdown();
-            assert!(http.accept().await.is_none());
-        });
-        let proxy = Running::start(config(address));
-        let socket = tokio::net::TcpStream::connect(proxy.addresses.traffic).await;
-        let (sender, http) = h2::client::handshake(socket.unwrap()).await.unwrap();
-        let connection = tokio::spawn(http);
-        let mut sender = sender.ready().await.unwrap();
-        let (response, _) = sender.send_request(request("GET", "/"), true).unwrap();
-        assert_eq!(response.await.unwrap().status(), StatusCode::OK);
-        // It ends although the client keeps it.
-        connection.await.unwrap().unwrap();
-        assert_eq!(proxy.record().outcome, Outcome::Complete);
-    });
-}
-
-#[test]
-fn the_proxy_answers_by_itself_where_there_is_no_server() {
-    run(async {
-        let proxy = Running::start(config(nobody()));
-        let mut sender = client(proxy.addresses.traffic).await;
-        let (response, _) = sender.send_request(request("GET", "/"), true).unwrap();
-        let response = response.await.unwrap();
-        assert_eq!(response.status(), StatusCode::BAD_GATEWAY);
-        assert_eq!(response.headers()["x-skewtap-reason"], "upstream-refused");
-        let record = proxy.record();
-        assert_eq!(record.outcome, Outcome::UpstreamUnreachable);
-        assert_eq!(record.status, Some(502));
-        let connect = Request::builder().method("CONNECT").uri("a:1");
-        let mut sender = sender.ready().await.unwrap();
-        let (response, _) = sender
-            .send_request(connect.body(()).unwrap(), true)
-            .unwrap();
-        let response = response.await.unwrap();
-        assert_eq!(response.status(), StatusCode::NOT_IMPLEMENTED);
-        assert_eq!(proxy.record().outcome, Outcome::Refused);
-    });
-}
-
-#[test]
-fn a_server_that_speaks_no_http_2_is_said_to_be_malformed() {
-    run(async {
-        let (address, server) = crate::harness::origin(1, |mut stream| {
-            exactly(&mut stream, 24);
-            stream
-                .write_all(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
-                .unwrap();
-        });
-        let proxy = Running::start(config(address));
-        let mut client = client(proxy.addresses.traffic).await;
-        let (response, _) = client.send_request(request("GET", "/"), true).unwrap();
-        let response = response.await.unwrap();
-        assert_eq!(response.status(), StatusCode::BAD_GATEWAY);
-        let reason = response.headers()["x-skewtap-reason"].to_str().unwrap();
-        assert_eq!(reason, "upstream-malformed");
-        assert_eq!(proxy.record().outcome, Outcome::UpstreamMalformed);
-        server.join().unwrap();
-    });
-}
-
-#[test]
-fn a_client_that_leaves_ends_all_its_exchanges() {
-    const STREAMS: usize = 5;
-    run(async {
-        let begun = Arc::new(AtomicUsize::new(0));
-        let (counted, ended) = (Arc::clone(&begun), Arc::new(AtomicUsize::new(0)));
-        let counted_ends = Arc::clone(&ended);
-        let origin = origin(move |_, mut respond| {
-            let (begun, ended) = (Arc::clone(&counted), Arc::clone(&counted_ends));
-            async move {
-                begun.fetch_add(1, Ordering::SeqCst);
-                let (Ok(_) | Err(_)) = std::future::poll_fn(|cx| respond.poll_reset(cx)).await;
-                ended.fetch_add(1, Ordering::SeqCst);
-            }
-        })
-        .await;
-        let proxy = Running::start(config(origin.address));
-        let socket = tokio::net::TcpStream::connect(proxy.addresses.traffic).await;
-        let (sender, http) = h2::client::handshake::<_>(socket.unwrap()).await.unwrap();
-        let connection = tokio::spawn(http);
-        let mut open = Vec::new();
-        for _ in 0..STREAMS {
-            let mut sender = sender.clone().ready().await.unwrap();
-            open.push(sender.send_request(request("POST", "/"), false).unwrap());
-        }
-        until("all have begun", || begun.load(Ordering::SeqCst) == STREAMS).await;
-        connection.abort();
-        until("all have ended", || ended.load(Ordering::SeqCst) == STREAMS).await;
-        for record in proxy.records(STREAMS) {
-            assert_eq!(record.outcome, Outcome::ClientGone);
-        }
-        assert_eq!(proxy.stop().len(), 0);
     });
 }

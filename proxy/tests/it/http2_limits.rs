@@ -10,8 +10,8 @@ use skewtap_proxy::Config;
 
 use crate::harness::{PATIENCE, Running, config};
 use crate::streams::{
-    Origin, POST, client, farewells, frame, next_frame, origin, preface, request, run,
-    to_the_end, write_until_closed,
+    Origin, POST, client, farewells, frame, next_frame, origin, preface, request, run, to_the_end,
+    write_until_closed,
 };
 use crate::wire::expect_end;
 
@@ -94,7 +94,10 @@ fn a_client_that_takes_streams_back_in_a_hurry_is_sent_away() {
             let frames = came.await.unwrap();
             // A reset of the connection may have overtaken it.
             let told = farewells(&frames);
-            assert!(told.iter().all(|code| *code == ENHANCE_YOUR_CALM), "{told:?}");
+            assert!(
+                told.iter().all(|code| *code == ENHANCE_YOUR_CALM),
+                "{told:?}"
+            );
             // Each stream that was looked at has one record.
             let records = proxy.stop();
             let streams = records.iter().map(|record| record.down_stream.unwrap().id);

@@ -28,6 +28,8 @@ mod forward;
 mod framing;
 mod grpc;
 mod http2;
+mod http2_ends;
+mod http2_flow;
 mod http2_limits;
 mod http2_real_client;
 mod http2_stamps;
