@@ -32,7 +32,7 @@ pub(crate) use stream_body::StreamBody;
 pub(crate) use stream_server::{StreamConnection, handshake};
 
 /// Bytes of a body that a peer may send on one stream before the other side has taken any.
-const STREAM_WINDOW: u32 = 128 * 1024;
+const STREAM_WINDOW: u32 = 256 * 1024;
 
 /// Bytes of a body that wait in the proxy for the socket, on one stream.
 const SEND_BUFFER: usize = 64 * 1024;

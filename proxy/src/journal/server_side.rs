@@ -92,9 +92,13 @@ impl UpLeg {
         mut interim: impl FnMut(&[u8]),
     ) {
         let Talk::Messages { responses, .. } = &mut self.talk else {
-            let _passed = self.stream_answers(bytes, read, socket);
+            let passed = self.stream_answers(bytes, read, socket);
             if let Some(side) = &mut exchange.up {
                 side.gather(self);
+                let ours = side.stream.map(|part| StreamPassed::Reset { stream: part.id });
+                if passed.iter().any(|passed| Some(*passed) == ours) {
+                    exchange.fault(Outcome::UpstreamBroken);
+                }
             }
             return;
         };

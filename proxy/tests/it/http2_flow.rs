@@ -17,7 +17,7 @@ fn ok() -> Response<()> {
 #[test]
 fn a_client_that_does_not_read_stalls_its_own_stream_only() {
     // The client's window, the proxy's towards the server, what may wait to be sent, and a piece.
-    const BOUND: usize = 65_535 + 128 * 1024 + 64 * 1024 + 2 * 16_384;
+    const BOUND: usize = 65_535 + 256 * 1024 + 64 * 1024 + 2 * 16_384;
     const LENGTH: usize = 4 * 1024 * 1024;
     static SENT: AtomicUsize = AtomicUsize::new(0);
     run(async {
@@ -62,7 +62,7 @@ fn a_client_that_does_not_read_stalls_its_own_stream_only() {
 
 #[test]
 fn what_a_server_does_not_read_is_not_taken_from_the_client() {
-    const BOUND: usize = 2 * 65_535 + 128 * 1024 + 64 * 1024 + 2 * 16_384;
+    const BOUND: usize = 2 * 65_535 + 256 * 1024 + 64 * 1024 + 2 * 16_384;
     run(async {
         let (go, gone) = tokio::sync::watch::channel(false);
         let origin = origin(move |request, mut respond| {

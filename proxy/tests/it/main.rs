@@ -31,6 +31,7 @@ mod http2;
 mod http2_ends;
 mod http2_flow;
 mod http2_limits;
+mod http2_mixed;
 mod http2_real_client;
 mod http2_stamps;
 mod http2_tls;
