@@ -95,7 +95,9 @@ impl UpLeg {
             let passed = self.stream_answers(bytes, read, socket);
             if let Some(side) = &mut exchange.up {
                 side.gather(self);
-                let ours = side.stream.map(|part| StreamPassed::Reset { stream: part.id });
+                let ours = side
+                    .stream
+                    .map(|part| StreamPassed::Reset { stream: part.id });
                 if passed.iter().any(|passed| Some(*passed) == ours) {
                     exchange.fault(Outcome::UpstreamBroken);
                 }

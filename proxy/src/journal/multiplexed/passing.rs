@@ -29,7 +29,8 @@ impl Multiplexed {
         (self.down.bounds, self.down.tcp) = (bounds, figures.or(self.down.tcp));
         for passed in found {
             if let StreamPassed::Reset { stream } = passed {
-                self.taken_back += 1;
+                let is_over = self.down.requests.get(stream).is_none();
+                self.taken_back += u64::from(!is_over);
                 self.fault(stream, Outcome::ClientGone);
                 self.with(stream, |open| open.reset = true);
                 self.finish_if_over(stream);
