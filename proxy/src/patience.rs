@@ -57,7 +57,9 @@ impl Patience {
         let Doing {
             is_idle, served, ..
         } = doing;
-        let check = || (Box::pin(sleep(allowed)), served);
+        // What has begun already may end later than this clock starts.
+        let before = if served == 0 { 0 } else { u64::MAX };
+        let check = || (Box::pin(sleep(allowed)), before);
         let (due, before) = self.idle_check.get_or_insert_with(check);
         while due.as_mut().poll(cx).is_ready() {
             if is_idle && *before == served {

@@ -64,8 +64,10 @@ fn a_stream_that_the_client_takes_back_is_taken_back_from_the_server() {
 #[test]
 fn a_stream_that_the_client_takes_back_closes_the_connection_to_a_server_of_http_1() {
     run(async {
-        let (address, server) = crate::harness::origin(1, |mut stream| {
+        let (asked, mut is_asked) = tokio::sync::mpsc::unbounded_channel();
+        let (address, server) = crate::harness::origin(1, move |mut stream| {
             head(&mut stream);
+            asked.send(()).unwrap();
             // The end comes although nothing was answered.
             crate::wire::rest(&mut stream).len()
         });
@@ -75,7 +77,7 @@ fn a_stream_that_the_client_takes_back_closes_the_connection_to_a_server_of_http
         });
         let mut client = client(proxy.addresses.traffic).await;
         let (response, mut out) = client.send_request(request("GET", "/"), true).unwrap();
-        tokio::time::sleep(Duration::from_millis(100)).await;
+        is_asked.recv().await.unwrap();
         out.send_reset(Reason::CANCEL);
         drop(response);
         let left = tokio::task::spawn_blocking(|| server.join().unwrap());
@@ -88,33 +90,36 @@ fn a_stream_that_the_client_takes_back_closes_the_connection_to_a_server_of_http
 fn a_stream_that_the_server_resets_is_reset_for_the_client_with_its_reason() {
     for answered in [false, true] {
         run(async move {
-            let origin = origin(move |_, mut respond| async move {
-                if answered {
-                    let mut out = respond.send_response(ok(), false).unwrap();
-                    send_part(&mut out, b"begun").await;
-                    out.send_reset(Reason::ENHANCE_YOUR_CALM);
-                } else {
-                    respond.send_reset(Reason::ENHANCE_YOUR_CALM);
+            let (go, gone) = tokio::sync::watch::channel(false);
+            let origin = origin(move |_, mut respond| {
+                let mut gone = gone.clone();
+                async move {
+                    if answered {
+                        let mut out = respond.send_response(ok(), false).unwrap();
+                        out.send_data(Bytes::from_static(b"begun"), false).unwrap();
+                        gone.wait_for(|go| *go).await.unwrap();
+                        out.send_reset(Reason::ENHANCE_YOUR_CALM);
+                    } else {
+                        respond.send_reset(Reason::ENHANCE_YOUR_CALM);
+                    }
                 }
             })
             .await;
             let proxy = Running::start(config(origin.address));
             let mut client = client(proxy.addresses.traffic).await;
             let (response, _) = client.send_request(request("GET", "/"), true).unwrap();
-            let reason = match response.await {
-                Ok(response) => reset_of(&mut response.into_body()).await,
-                Err(error) => error.reason(),
+            let reason = if answered {
+                let mut body = response.await.unwrap().into_body();
+                assert_eq!(body.data().await.unwrap().unwrap(), "begun");
+                go.send(true).unwrap();
+                reset_of(&mut body).await
+            } else {
+                response.await.unwrap_err().reason()
             };
             assert_eq!(reason, Some(Reason::ENHANCE_YOUR_CALM));
             assert_eq!(proxy.record().outcome, Outcome::UpstreamBroken);
         });
     }
-}
-
-/// Sends a piece and gives it the time to leave.
-async fn send_part(out: &mut h2::SendStream<Bytes>, part: &'static [u8]) {
-    out.send_data(Bytes::from_static(part), false).unwrap();
-    tokio::time::sleep(Duration::from_millis(50)).await;
 }
 
 #[test]
@@ -125,7 +130,7 @@ fn a_proxy_that_stops_lets_streams_end_and_says_goodbye() {
             let mut gone = gone.clone();
             async move {
                 let mut out = respond.send_response(ok(), false).unwrap();
-                send_part(&mut out, b"begun ").await;
+                out.send_data(Bytes::from_static(b"begun "), false).unwrap();
                 gone.wait_for(|go| *go).await.unwrap();
                 send(&mut out, b"done", None).await;
             }

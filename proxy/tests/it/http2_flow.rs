@@ -8,7 +8,7 @@ use http::Response;
 
 use crate::harness::{Running, config};
 use crate::http2::pattern;
-use crate::streams::{client, origin, request, run, send, whole};
+use crate::streams::{client, origin, request, run, send, until, whole};
 
 fn ok() -> Response<()> {
     Response::new(())
@@ -41,6 +41,8 @@ fn a_client_that_does_not_read_stalls_its_own_stream_only() {
         let mut sender = client.clone().ready().await.unwrap();
         let (stalled, _) = sender.send_request(request("GET", "/long"), true).unwrap();
         let mut body = stalled.await.unwrap().into_body();
+        let moves = || SENT.load(Ordering::SeqCst) > 65_535;
+        until("more than the client's window comes through", moves).await;
         // Until nothing moves any more.
         let mut before = usize::MAX;
         while SENT.load(Ordering::SeqCst) != before {

@@ -14,26 +14,29 @@ use skewtap_proxy::config::UpstreamHttp;
 use crate::harness::{Running, assert_arrived, assert_within, config, now_ns, stamp, timed_write};
 use crate::streams::{POST, client, frame, origin, preface, request, run, send, whole};
 
-const PAUSE: Duration = Duration::from_millis(80);
-const PAUSE_NS: i64 = 80_000_000;
+const PAUSE: Duration = Duration::from_millis(150);
+const PAUSE_NS: i64 = 150_000_000;
 
 /// By how much a busy machine may be late.
 const SLACK_NS: i64 = 60_000_000;
 
-/// Asserts that the time between two stamps is what was planted, and not much more. A byte that
-/// was read together with others is known by its latest.
+/// Asserts that the time between two stamps is what was planted: not less than `least`, and not
+/// much more. A byte that was read together with others is known by its latest.
 #[track_caller]
-fn assert_took(record: &ExchangeRecord, from: Milestone, to: Milestone, planted: i64) {
+fn assert_took(
+    record: &ExchangeRecord,
+    (from, to): (Milestone, Milestone),
+    least: i64,
+    planted: i64,
+) {
     let best = |milestone| record.milestones.best(milestone).unwrap();
-    let (from_stamp, to_stamp) = (best(from), best(to));
-    let most = to_stamp.hi() - from_stamp.lo();
-    let least = to_stamp.lo() - from_stamp.hi();
+    let took = best(to).hi() - best(from).lo();
+    let since_latest = best(to).hi() - best(from).hi();
     assert!(
-        most >= planted - 1_000_000 && least <= planted + planted / 2 + SLACK_NS,
-        "{}: {from} to {to} took {least} to {most} ns, planted were {planted}",
+        took >= least && since_latest <= planted + planted / 2 + SLACK_NS,
+        "{}: {from} to {to} took {since_latest} to {took} ns, planted were {planted}",
         record.path
     );
-    assert!(to_stamp.hi() - from_stamp.hi() <= planted + planted / 2 + SLACK_NS);
 }
 
 /// Asserts the stamps of an exchange from `before` to `after`: the server waits that long, sends
@@ -41,10 +44,19 @@ fn assert_took(record: &ExchangeRecord, from: Milestone, to: Milestone, planted:
 #[track_caller]
 fn assert_planted(record: &ExchangeRecord, waited: i64, (before, after): (i64, i64)) {
     use Milestone as M;
-    assert_took(record, M::UpRequestLast, M::UpResponseFirst, waited);
-    assert_took(record, M::UpResponseFirst, M::UpResponseLast, PAUSE_NS);
-    assert_took(record, M::DownRequestFirst, M::DownResponseFirst, waited);
-    assert_took(record, M::DownResponseFirst, M::DownResponseLast, PAUSE_NS);
+    for ends in [
+        (M::UpRequestLast, M::UpResponseFirst),
+        (M::DownRequestFirst, M::DownResponseFirst),
+    ] {
+        assert_took(record, ends, waited, waited);
+    }
+    // Here a late first part makes it shorter.
+    for ends in [
+        (M::UpResponseFirst, M::UpResponseLast),
+        (M::DownResponseFirst, M::DownResponseLast),
+    ] {
+        assert_took(record, ends, PAUSE_NS - SLACK_NS, PAUSE_NS);
+    }
     for (milestone, source) in [
         (M::DownRequestFirst, Source::Kernel),
         (M::DownRequestLast, Source::Kernel),
@@ -72,7 +84,7 @@ fn streams_with_planted_delays_have_their_own_stamps_on_both_legs() {
             });
             let client = client(proxy.addresses.traffic).await;
             let mut under_way = Vec::new();
-            for pauses in [0, 1, 3] {
+            for pauses in [0, 1, 2] {
                 let mut client = client.clone().ready().await.unwrap();
                 let before = now_ns();
                 let asked = request("GET", &format!("/{pauses}"));
