@@ -28,6 +28,9 @@ pub(crate) enum ExchangeError {
     /// The request's head can be read in two ways.
     #[error("the request's head is ambiguous")]
     Head(#[source] HeadFault),
+    /// The request's body is not as its head announced it.
+    #[error("the request's body is malformed")]
+    Body,
     /// A client on another machine asks for what only this machine should reach.
     #[error("only clients on this machine may be led to its own addresses and its link's")]
     Forbidden,
@@ -121,7 +124,7 @@ impl ExchangeError {
     pub(crate) fn status(&self) -> StatusCode {
         match self {
             Self::Head(HeadFault::Coding) => StatusCode::NOT_IMPLEMENTED,
-            Self::NoUpstream | Self::NoPort | Self::Head(_) => StatusCode::BAD_REQUEST,
+            Self::NoUpstream | Self::NoPort | Self::Head(_) | Self::Body => StatusCode::BAD_REQUEST,
             Self::ForwardOff | Self::Forbidden => StatusCode::FORBIDDEN,
             Self::Scheme | Self::TunnelInStream => StatusCode::NOT_IMPLEMENTED,
             Self::Loop => StatusCode::LOOP_DETECTED,
@@ -149,6 +152,7 @@ impl ExchangeError {
             Self::NoPort => "no-port",
             Self::Scheme => "scheme-unsupported",
             Self::Head(_) => "ambiguous-head",
+            Self::Body => "malformed-body",
             Self::Forbidden => "target-forbidden",
             Self::Loop => "loop",
             Self::Name { .. } => "upstream-name",
@@ -172,6 +176,7 @@ impl ExchangeError {
     pub(crate) const fn outcome(&self) -> Outcome {
         match self {
             Self::Head(_)
+            | Self::Body
             | Self::Forbidden
             | Self::NoUpstream
             | Self::ForwardOff

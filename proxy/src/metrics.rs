@@ -58,6 +58,7 @@ pub(crate) struct Metrics {
     shipped: Counter,
     dropped: Family<ReasonLabel, Counter>,
     malformed: Counter,
+    heads_cut_short: Counter,
     handshakes_failed: Counter,
     messages_lost: Counter,
     open_connections: Gauge,
@@ -94,6 +95,7 @@ impl Metrics {
             shipped: Counter::default(),
             dropped: Family::default(),
             malformed: Counter::default(),
+            heads_cut_short: Counter::default(),
             handshakes_failed: Counter::default(),
             messages_lost: Counter::default(),
             open_connections: Gauge::default(),
@@ -124,6 +126,11 @@ impl Metrics {
             "malformed_requests",
             "Requests, or connections of HTTP/2, that were not HTTP",
             self.malformed.clone(),
+        );
+        registry.register(
+            "requests_cut_short",
+            "Requests of which not even the head came to its end",
+            self.heads_cut_short.clone(),
         );
         registry.register(
             "tls_handshakes_failed",
@@ -209,6 +216,10 @@ impl Metrics {
         self.dropped
             .get_or_create(&ReasonLabel { reason })
             .inc_by(records);
+    }
+
+    pub(crate) fn head_cut_short(&self) {
+        self.heads_cut_short.inc();
     }
 
     pub(crate) fn handshake_failed(&self) {

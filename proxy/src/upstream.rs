@@ -17,6 +17,7 @@ use hyper::body::Incoming;
 use hyper::client::conn::http1::{Builder, Connection as HttpConnection, SendRequest};
 use rustls::pki_types::ServerName;
 use skewtap_sockstamp::{enable_receive_stamps, realtime_ns};
+use socket2::SockRef;
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::{Instant, timeout_at};
 
@@ -25,6 +26,7 @@ use crate::connection::{Beyond, Connection, Sender};
 use crate::exchange_error::ExchangeError;
 use crate::http2;
 use crate::journal::{ConnectTimes, Connected, HttpVersion, LegAddresses, Side};
+use crate::listen::bound_unsent;
 use crate::moment::{Departure, Read};
 use crate::relayed_body::{Pieces, RequestBody, ResponseBody};
 use crate::stamped_io::{StampedIo, Witness};
@@ -351,6 +353,7 @@ async fn connect(address: SocketAddr, stamps: bool) -> io::Result<(TcpStream, Co
         TcpSocket::new_v6()?
     };
     socket.set_nodelay(true)?;
+    bound_unsent(SockRef::from(&socket));
     if stamps && let Err(error) = enable_receive_stamps(socket.as_fd()) {
         tracing::debug!(error = %error, "no receive stamps on the connection to the server");
     }

@@ -16,6 +16,8 @@
 
 mod collector;
 mod harness;
+mod in_turns;
+mod metrics;
 mod pki;
 mod streams;
 mod wire;
@@ -23,6 +25,9 @@ mod wire;
 mod connections;
 mod context;
 mod expect;
+mod faithfulness;
+mod faithfulness_of_closing;
+mod faithfulness_of_windows;
 mod faults;
 mod forward;
 mod framing;
@@ -37,6 +42,7 @@ mod http2_stamps;
 mod http2_tls;
 mod packets;
 mod relay;
+mod resilience;
 mod shipping;
 mod stamps;
 mod tls;
