@@ -7,8 +7,10 @@
 mod client_side;
 mod interim;
 mod leg;
+mod multiplexed;
 mod open_exchange;
 mod server_side;
+mod stream_part;
 mod tunnel;
 mod waiting;
 mod watches;
@@ -21,7 +23,7 @@ use std::rc::Rc;
 use bytes::Bytes;
 use skewtap_core::exchange::Outcome;
 
-use crate::message_log::Passed;
+use crate::message_log::{Passed, RequestLog, ResponseLog};
 use crate::metrics::Dropped;
 use crate::moment::{Arrival, Departure, Read};
 use crate::note::Note;
@@ -30,11 +32,13 @@ use crate::transport::Transport;
 use crate::worker::Worker;
 
 use interim::InterimQueue;
-pub(crate) use leg::{ConnectTimes, LegAddresses};
+pub(crate) use leg::{ConnectTimes, Connected, HttpVersion, LegAddresses};
 use leg::{DownLeg, UpLeg};
+pub(crate) use multiplexed::{Leg, Multiplexed};
 #[cfg(test)]
 pub(crate) use open_exchange::WatchSlot;
 pub(crate) use open_exchange::{OpenExchange, RequestFacts, TcpSpan, UpSide};
+pub(crate) use stream_part::StreamPart;
 pub(crate) use tunnel::Flow;
 use waiting::Waiting;
 use watches::Watches;
@@ -111,7 +115,12 @@ impl Journal {
     ) -> Self {
         Self {
             worker,
-            down: DownLeg::new(addresses, accepted_ns, tls),
+            down: DownLeg::new(
+                addresses,
+                accepted_ns,
+                tls,
+                (RequestLog::new(), ResponseLog::new()),
+            ),
             waiting: Waiting::new(),
             up: None,
             open: VecDeque::new(),
@@ -188,22 +197,16 @@ impl Journal {
         }
     }
 
-    /// Notes a new connection to the server in place of the one before; `tls` is the read that
-    /// ended its handshake, if TLS is round it.
-    pub(crate) fn connected(
-        &mut self,
-        addresses: LegAddresses,
-        times: ConnectTimes,
-        tls: Option<Read>,
-    ) {
-        self.up = Some(UpLeg::new(addresses, times, tls));
+    /// Notes a new connection to the server in place of the one before.
+    pub(crate) fn connected(&mut self, connected: Connected, version: HttpVersion) {
+        self.up = Some(UpLeg::new(connected, version));
         (self.up_ended, self.reset_by) = (false, None);
     }
 
     /// Ties the exchange now being served to the connection to the server.
     pub(crate) fn sent_up(&mut self) {
         if let (Some(exchange), Some(up)) = (self.open.back_mut(), &mut self.up) {
-            exchange.up = Some(up.begin());
+            exchange.up = Some(up.begin(None));
         }
     }
 
@@ -359,8 +362,11 @@ impl Journal {
 
     /// Whether the client closed its sending half and the server has all that came before.
     pub(crate) fn half_close_is_due(&self) -> bool {
-        let newest = self.open.back();
-        self.down_ended && newest.is_some_and(|open| open.request_was_passed_on())
+        // On a stream its end has said that already, and the connection lives by both halves.
+        let on_stream =
+            |open: &OpenExchange| open.up.as_ref().is_some_and(|up| up.stream.is_some());
+        let due = |open: &OpenExchange| open.request_was_passed_on() && !on_stream(open);
+        self.down_ended && self.open.back().is_some_and(|open| due(open))
     }
 
     /// Takes the end of the connection to the server.
