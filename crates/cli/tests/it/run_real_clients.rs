@@ -169,7 +169,7 @@ fn has_java() -> bool {
 }
 
 /// Puts this test down in the file that `SKEWTAP_NOT_RUN` names; without such a file it fails.
-fn not_run(why: &str) {
+pub(super) fn not_run(why: &str) {
     let list: Option<OsString> = std::env::var_os("SKEWTAP_NOT_RUN");
     let list = list.unwrap_or_else(|| panic!("{why}"));
     let name = std::thread::current().name().unwrap().to_owned();
