@@ -57,6 +57,8 @@ pub(crate) struct Metrics {
     exchanges: [Counter; Outcome::ALL.len()],
     shipped: Counter,
     dropped: Family<ReasonLabel, Counter>,
+    /// All of them, for whoever does not read metrics.
+    dropped_in_all: AtomicU64,
     malformed: Counter,
     handshakes_failed: Counter,
     messages_lost: Counter,
@@ -93,6 +95,7 @@ impl Metrics {
             exchanges,
             shipped: Counter::default(),
             dropped: Family::default(),
+            dropped_in_all: AtomicU64::new(0),
             malformed: Counter::default(),
             handshakes_failed: Counter::default(),
             messages_lost: Counter::default(),
@@ -209,6 +212,12 @@ impl Metrics {
         self.dropped
             .get_or_create(&ReasonLabel { reason })
             .inc_by(records);
+        self.dropped_in_all.fetch_add(records, Relaxed);
+    }
+
+    /// Records that were not shipped, for whatever reason.
+    pub(crate) fn dropped_in_all(&self) -> u64 {
+        self.dropped_in_all.load(Relaxed)
     }
 
     pub(crate) fn handshake_failed(&self) {
