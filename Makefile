@@ -4,7 +4,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench lint screenshots native monitoring browser lab clients sdks
+.PHONY: help demo test bench soak lint screenshots native monitoring browser lab clients sdks
 
 export CARGO_TARGET_DIR := $(CURDIR)/target
 CARGO_DENY_VERSION := 0.20.2
@@ -16,6 +16,7 @@ help:
 	@echo 'make demo         build skewtap and let it find planted gaps between real programs'
 	@echo 'make test         all tests, with the real libcurl that sleeps blind'
 	@echo 'make bench        measure it beside nginx, HAProxy and Rotel (BENCH_QUICK=1: in 4 minutes)'
+	@echo 'make soak         ten minutes of load on a collector that is killed every 20 seconds'
 	@echo 'make lint         formatting, clippy, docs, dependency walls and licences, shell scripts'
 	@echo 'make screenshots  take the pictures in docs/ anew from the real pages'
 
@@ -31,6 +32,7 @@ test: native lab clients monitoring browser sdks
 	lab/cargo.sh test --release --locked
 	cargo test --workspace --locked
 	lab/browser.sh target/debug/skewtap
+	lab/soak/collector.sh target/debug/skewtap 22 4
 	cargo tree --package skewtap-cli --no-default-features --edges normal --prefix none >$(WITHOUT_LIBPCAP)
 	! grep '^pcap v' $(WITHOUT_LIBPCAP)
 	cargo build --package skewtap-cli --no-default-features --locked
@@ -40,9 +42,13 @@ test: native lab clients monitoring browser sdks
 bench: native
 	lab/bench.sh
 
+soak: native
+	cargo build --release --locked --package skewtap-cli
+	lab/soak/collector.sh target/release/skewtap
+
 lint: native $(CARGO_DENY)
 	lab/install.sh shellcheck
-	shellcheck .ci/run lab/*.sh
+	shellcheck .ci/run lab/*.sh lab/*/*.sh
 	cargo fmt --all --check
 	lab/cargo.sh fmt --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
