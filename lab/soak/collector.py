@@ -27,6 +27,9 @@ STREAMS = 8
 # How long clients' spans are apart from their servers', so that a kill falls between many.
 APART_SECONDS = 2
 
+# How long the collector waits for what is missing of a call.
+SETTLE_SECONDS = 1
+
 # What the sender says of every call, in nanoseconds.
 CLIENT_NS, SERVER_NS = 12_000_000, 10_000_000
 
@@ -47,7 +50,7 @@ class Soak:
     def start(self):
         """The collector, always on the same store and the same ports."""
         self.starts += 1
-        command = [self.skewtap, "collector", "--store", self.store, "--settle", "1s"]
+        command = [self.skewtap, "collector", "--store", self.store, "--settle", f"{SETTLE_SECONDS}s"]
         command += ["--otlp-grpc", f"127.0.0.1:{self.grpc}", "--otlp-http", "127.0.0.1:0"]
         command += ["--http", f"127.0.0.1:{self.http}", "--retention-size", "1TiB"]
         return Program(self.folder, f"collector-{self.starts}", command, self.grpc)
@@ -58,14 +61,17 @@ class Soak:
         return [str(word) for word in command]
 
     def maximum_rate(self, seconds):
-        """Spans it takes a second when they come as fast as it acknowledges them."""
+        """Spans it takes and judges a second when they come as fast as it acknowledges them."""
         with self.start() as collector:
-            acknowledged, _, _, took = run(*self.sender("send", seconds)).split()
+            began = time.monotonic()
+            acknowledged = int(run(*self.sender("send", seconds)).split()[0])
+            self._wait_until_judged(acknowledged // 2)
+            took = time.monotonic() - began - SETTLE_SECONDS
             collector.process.kill()
             collector.process.wait()
         # What counts begins with an empty store.
         shutil.rmtree(self.store)
-        return int(acknowledged) / float(took)
+        return acknowledged / took
 
     def run(self, rate, seconds, kill_every):
         """Spans acknowledged, and how often the collector was killed meanwhile."""
@@ -114,7 +120,7 @@ class Soak:
                 if time.monotonic() > deadline:
                     print("  not everything is judged in time", flush=True)
                     return
-                time.sleep(0.5)
+                time.sleep(0.1)
         if get(self.http, "/healthz")[0] != 200 or metric(self.http, UNREADABLE) > 0:
             raise RuntimeError("the collector is not well")
 

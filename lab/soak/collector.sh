@@ -9,8 +9,8 @@ usage() {
     cat <<'TEXT'
 Usage: lab/soak/collector.sh PROGRAM [SECONDS [KILL_EVERY]]
 
-Runs PROGRAM (a skewtap) as a collector, finds out how many spans it takes a second, then sends half
-of that for SECONDS (600) while it is ended with kill -9 and started again every KILL_EVERY (20)
+Runs PROGRAM (a skewtap) as a collector, finds out how many spans it takes and judges a second, then
+sends half of that for SECONDS (600) while it is ended with kill -9 and started again every KILL_EVERY (20)
 seconds. Every span that was acknowledged must then be in the store, every verdict once and right.
 TEXT
 }
