@@ -7,21 +7,23 @@
 mod client_side;
 mod interim;
 mod leg;
+mod multiplexed;
 mod open_exchange;
 mod server_side;
+mod stream_part;
 mod tunnel;
 mod waiting;
 mod watches;
 
 use std::collections::VecDeque;
-use std::io::IoSlice;
+use std::io::{self, IoSlice};
 use std::os::fd::BorrowedFd;
 use std::rc::Rc;
 
 use bytes::Bytes;
 use skewtap_core::exchange::Outcome;
 
-use crate::message_log::Passed;
+use crate::message_log::{Passed, RequestLog, ResponseLog};
 use crate::metrics::Dropped;
 use crate::moment::{Arrival, Departure, Read};
 use crate::note::Note;
@@ -30,11 +32,13 @@ use crate::transport::Transport;
 use crate::worker::Worker;
 
 use interim::InterimQueue;
-pub(crate) use leg::{ConnectTimes, LegAddresses};
+pub(crate) use leg::{ConnectTimes, Connected, HttpVersion, LegAddresses};
 use leg::{DownLeg, UpLeg};
+pub(crate) use multiplexed::{Leg, Multiplexed};
 #[cfg(test)]
 pub(crate) use open_exchange::WatchSlot;
 pub(crate) use open_exchange::{OpenExchange, RequestFacts, TcpSpan, UpSide};
+pub(crate) use stream_part::StreamPart;
 pub(crate) use tunnel::Flow;
 use waiting::Waiting;
 use watches::Watches;
@@ -56,6 +60,16 @@ impl Side {
             Self::Up => Self::Down,
         }
     }
+}
+
+/// Whether the peer broke the connection, rather than some timer or this machine.
+pub(crate) fn is_reset(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionReset
+            | io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::BrokenPipe
+    )
 }
 
 /// The journal of one client connection.
@@ -80,6 +94,12 @@ pub(crate) struct Journal {
     head_fault: Option<(u64, HeadFault)>,
     /// The client sends no more.
     down_ended: bool,
+    /// The server sends no more.
+    up_ended: bool,
+    /// Which side broke its connection with a reset, if one did.
+    reset_by: Option<Side>,
+    /// The latest answer was the proxy's own.
+    own_answer: bool,
     /// Counts what came from the server, so that the connection's task sees when to look again.
     up_reads: u64,
 }
@@ -95,7 +115,12 @@ impl Journal {
     ) -> Self {
         Self {
             worker,
-            down: DownLeg::new(addresses, accepted_ns, tls),
+            down: DownLeg::new(
+                addresses,
+                accepted_ns,
+                tls,
+                (RequestLog::new(), ResponseLog::new()),
+            ),
             waiting: Waiting::new(),
             up: None,
             open: VecDeque::new(),
@@ -106,12 +131,17 @@ impl Journal {
             pipelines: false,
             head_fault: None,
             down_ended: false,
+            up_ended: false,
+            reset_by: None,
+            own_answer: false,
             up_reads: 0,
         }
     }
 
     /// Opens the exchange of the next request.
     pub(crate) fn begin(&mut self, facts: RequestFacts) {
+        self.finish_oldest_if_over();
+        self.own_answer = false;
         let index = self.served;
         self.served += 1;
         let exchange = OpenExchange::new(
@@ -136,6 +166,11 @@ impl Journal {
         }
     }
 
+    /// Whether what the client sends as the body of a request is not as its head announced it.
+    pub(crate) fn body_is_broken(&self) -> bool {
+        self.down.requests.body_is_broken()
+    }
+
     /// Whether the client is on this machine.
     pub(crate) fn client_is_local(&self) -> bool {
         self.down.addresses.peer.ip().to_canonical().is_loopback()
@@ -143,6 +178,7 @@ impl Journal {
 
     /// Notes that the proxy answers the exchange now being served by itself.
     pub(crate) fn answered_here(&mut self, outcome: Outcome) {
+        self.own_answer = true;
         let client_left = self.down_ended && outcome == Outcome::UpstreamBroken;
         if let Some(exchange) = self.open.back_mut() {
             // A server that closes after the client did is not to blame.
@@ -161,21 +197,16 @@ impl Journal {
         }
     }
 
-    /// Notes a new connection to the server in place of the one before; `tls` is the read that
-    /// ended its handshake, if TLS is round it.
-    pub(crate) fn connected(
-        &mut self,
-        addresses: LegAddresses,
-        times: ConnectTimes,
-        tls: Option<Read>,
-    ) {
-        self.up = Some(UpLeg::new(addresses, times, tls));
+    /// Notes a new connection to the server in place of the one before.
+    pub(crate) fn connected(&mut self, connected: Connected, version: HttpVersion) {
+        self.up = Some(UpLeg::new(connected, version));
+        (self.up_ended, self.reset_by) = (false, None);
     }
 
     /// Ties the exchange now being served to the connection to the server.
     pub(crate) fn sent_up(&mut self) {
         if let (Some(exchange), Some(up)) = (self.open.back_mut(), &mut self.up) {
-            exchange.up = Some(up.begin());
+            exchange.up = Some(up.begin(None));
         }
     }
 
@@ -282,17 +313,60 @@ impl Journal {
     }
 
     /// Takes a socket's failure.
-    pub(crate) fn failed(&mut self, side: Side) {
+    pub(crate) fn failed(&mut self, side: Side, error: &io::Error) {
+        if is_reset(error) {
+            self.reset_by.get_or_insert(side);
+        }
         match side {
             Side::Down => self.client_left(),
             Side::Up => self.fault(Outcome::UpstreamBroken),
         }
     }
 
+    /// The side that broke its connection with a reset, if that is to be passed on: the proxy's own
+    /// answer stands in the place of a server's reset.
+    pub(crate) fn reset_by(&self) -> Option<Side> {
+        self.reset_by
+            .filter(|side| *side == Side::Down || !self.own_answer)
+    }
+
+    /// Whether the client sends no more.
+    pub(crate) fn client_has_ended(&self) -> bool {
+        self.down_ended
+    }
+
+    /// Whether the server sends no more.
+    pub(crate) fn server_has_ended(&self) -> bool {
+        self.up_ended
+    }
+
+    /// Whether the latest answer was the proxy's own.
+    pub(crate) fn answered_by_proxy(&self) -> bool {
+        self.own_answer
+    }
+
+    /// Bytes sent to a client that had closed its half before it was sent the response, as its
+    /// socket counts them; `None` if there was no such response.
+    pub(crate) fn sent_on_socket(&self) -> Option<u64> {
+        let oldest = self.open.front();
+        let written = oldest.is_some_and(|open| open.response_was_written());
+        written.then(|| self.down.ciphertext.unwrap_or(self.sent_to_client()))
+    }
+
+    /// Notes that the response found nobody left to take it.
+    pub(crate) fn client_refused(&mut self) {
+        if let Some(exchange) = self.open.front_mut() {
+            exchange.outcome = Some(Outcome::ClientGone);
+        }
+    }
+
     /// Whether the client closed its sending half and the server has all that came before.
     pub(crate) fn half_close_is_due(&self) -> bool {
-        let newest = self.open.back();
-        self.down_ended && newest.is_some_and(|open| open.request_was_passed_on())
+        // On a stream its end has said that already, and the connection lives by both halves.
+        let on_stream =
+            |open: &OpenExchange| open.up.as_ref().is_some_and(|up| up.stream.is_some());
+        let due = |open: &OpenExchange| open.request_was_passed_on() && !on_stream(open);
+        self.down_ended && self.open.back().is_some_and(|open| due(open))
     }
 
     /// Takes the end of the connection to the server.
@@ -332,8 +406,15 @@ impl Journal {
         }
     }
 
-    /// Finishes the oldest exchange if both its messages went by whole.
+    /// Finishes the oldest exchange if both its messages went by whole. The last one of a client
+    /// that has closed its half stays open until it is known whether the client is still there.
     fn finish_if_over(&mut self) {
+        if !self.down_ended || self.open.len() > 1 {
+            self.finish_oldest_if_over();
+        }
+    }
+
+    fn finish_oldest_if_over(&mut self) {
         let oldest = self.open.front();
         if !oldest.is_some_and(|open| open.response_was_written() && open.request_is_complete())
             || (self.open.len() == 1 && (self.owes_server() || self.is_tunnel()))

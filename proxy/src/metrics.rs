@@ -60,6 +60,7 @@ pub(crate) struct Metrics {
     /// All of them, for whoever does not read metrics.
     dropped_in_all: AtomicU64,
     malformed: Counter,
+    heads_cut_short: Counter,
     handshakes_failed: Counter,
     messages_lost: Counter,
     open_connections: Gauge,
@@ -97,6 +98,7 @@ impl Metrics {
             dropped: Family::default(),
             dropped_in_all: AtomicU64::new(0),
             malformed: Counter::default(),
+            heads_cut_short: Counter::default(),
             handshakes_failed: Counter::default(),
             messages_lost: Counter::default(),
             open_connections: Gauge::default(),
@@ -125,8 +127,13 @@ impl Metrics {
         );
         registry.register(
             "malformed_requests",
-            "Requests that were not HTTP/1",
+            "Requests, or connections of HTTP/2, that were not HTTP",
             self.malformed.clone(),
+        );
+        registry.register(
+            "requests_cut_short",
+            "Requests of which not even the head came to its end",
+            self.heads_cut_short.clone(),
         );
         registry.register(
             "tls_handshakes_failed",
@@ -135,7 +142,7 @@ impl Metrics {
         );
         registry.register(
             "unstamped_requests",
-            "Pipelined requests whose stamps found no room",
+            "Pipelined requests, or streams, whose stamps found no room",
             self.messages_lost.clone(),
         );
         registry.register(
@@ -220,6 +227,10 @@ impl Metrics {
         self.dropped_in_all.load(Relaxed)
     }
 
+    pub(crate) fn head_cut_short(&self) {
+        self.heads_cut_short.inc();
+    }
+
     pub(crate) fn handshake_failed(&self) {
         self.handshakes_failed.inc();
     }
@@ -238,6 +249,12 @@ impl Metrics {
 
     pub(crate) fn connection_error(&self, error: &hyper::Error) {
         if error.is_parse() {
+            self.malformed.inc();
+        }
+    }
+
+    pub(crate) fn stream_connection_error(&self, error: &h2::Error) {
+        if error.is_library() {
             self.malformed.inc();
         }
     }

@@ -20,7 +20,7 @@ use crate::listen::listen;
 use crate::metrics::Metrics;
 use crate::note::Notes;
 use crate::target::Router;
-use crate::tls::{self, Clients, TlsError};
+use crate::tls::{self, Clients, Offer, TlsError};
 use crate::worker::{self, Seed};
 use crate::{admin, finisher, records_thread, ship};
 
@@ -299,7 +299,7 @@ async fn load_tls(config: &Config) -> Result<(Option<Arc<ServerConfig>>, Arc<Cli
         || settings.upstream_ca.is_some()
         || settings.upstream_identity.is_some()
     {
-        clients.config().await?;
+        clients.config(Offer::Either).await?;
     }
     Ok((server.transpose()?.map(Arc::new), Arc::new(clients)))
 }

@@ -11,11 +11,12 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
-use skewtap_sockstamp::{Received, realtime_ns, receive_into};
+use skewtap_sockstamp::{Received, realtime_ns, receive_into, tcp_info};
 use socket2::SockRef;
 use tokio::io::{Interest, ReadBuf};
 use tokio::net::TcpStream;
 
+use crate::journal::HttpVersion;
 use crate::moment::{Departure, Read};
 use crate::tls::TlsSession;
 
@@ -61,6 +62,29 @@ impl Transport {
     /// The socket underneath.
     pub(crate) fn socket(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
+    }
+
+    /// The version of HTTP that the TLS handshake settled; `None` without TLS.
+    pub(crate) fn agreed_on(&self) -> Option<HttpVersion> {
+        self.tls.as_ref().map(|tls| tls.borrow().agreed_on())
+    }
+
+    /// Looks at the first bytes that wait in the bare socket, without taking them; none at the
+    /// end of the stream.
+    pub(crate) fn poll_peek<'a>(
+        &self,
+        cx: &mut Context<'_>,
+        space: &'a mut [u8],
+    ) -> Poll<io::Result<&'a [u8]>> {
+        let count = ready!(self.socket.poll_peek(cx, &mut ReadBuf::new(space)))?;
+        Poll::Ready(Ok(space.get(..count).unwrap_or_default()))
+    }
+
+    /// Makes the next look wait until more bytes have come than there are.
+    pub(crate) fn wait_for_more(&self) {
+        let nothing_new = || Err::<(), _>(io::ErrorKind::WouldBlock.into());
+        // Only marks the socket as not ready; what comes later marks it again.
+        let (Ok(()) | Err(_)) = self.socket.try_io(Interest::READABLE, nothing_new);
     }
 
     /// Reads what has arrived: how many bytes, 0 at the end of the stream, and when.
@@ -119,6 +143,16 @@ impl Transport {
             Ok(_) => Poll::Pending,
             Err(error) => Poll::Ready(Err(error)),
         }
+    }
+
+    /// Whether the connection broke; tells it once.
+    pub(crate) fn has_failed(&self) -> bool {
+        matches!(self.socket.take_error(), Ok(Some(_)) | Err(_))
+    }
+
+    /// How many bytes sent on the socket its peer's kernel has acknowledged, where the kernel says.
+    pub(crate) fn acknowledged(&self) -> Option<u64> {
+        tcp_info(self.socket()).ok().map(|info| info.bytes_acked)
     }
 
     /// Makes the close of the socket a reset.

@@ -1,5 +1,7 @@
 //! Sending a request on, over the one connection to the server.
 
+mod on_stream;
+
 use std::future::{Future, poll_fn};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -12,20 +14,24 @@ use bytes::Bytes;
 use http::header::{EXPECT, UPGRADE};
 use http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
-use hyper::client::conn::http1::{Builder, SendRequest};
+use hyper::client::conn::http1::{Builder, Connection as HttpConnection, SendRequest};
 use rustls::pki_types::ServerName;
 use skewtap_sockstamp::{enable_receive_stamps, realtime_ns};
+use socket2::SockRef;
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::{Instant, timeout_at};
 
-use crate::connection::{Beyond, Connection};
+use crate::config::{Config, UpstreamHttp};
+use crate::connection::{Beyond, Connection, Sender};
 use crate::exchange_error::ExchangeError;
-use crate::journal::{ConnectTimes, LegAddresses, Side};
+use crate::http2;
+use crate::journal::{ConnectTimes, Connected, HttpVersion, LegAddresses, Side};
+use crate::listen::bound_unsent;
 use crate::moment::{Departure, Read};
-use crate::relayed_body::{RequestBody, ResponseBody};
-use crate::stamped_io::StampedIo;
+use crate::relayed_body::{Pieces, RequestBody, ResponseBody};
+use crate::stamped_io::{StampedIo, Witness};
 use crate::target::Target;
-use crate::tls::{Clients, TlsSession};
+use crate::tls::{Clients, Offer, TlsSession};
 use crate::transport::Transport;
 use crate::tunnel::End;
 use crate::worker::Worker;
@@ -71,16 +77,21 @@ async fn send(
     let expects = request.headers().contains_key(EXPECT);
     let mut request = request.map(|body| RequestBody::new(body, expects, &connection.journal));
     loop {
-        let (mut sender, fresh) = sender_to(&connection, &target).await?;
+        let (mut sender, fresh) = match sender_to(&connection, &target).await? {
+            (Sender::Messages(sender), fresh) => (sender, fresh),
+            (Sender::Streams(sender), _) => {
+                return on_stream::send(&connection, sender, request, &target).await;
+            }
+        };
         connection.journal.borrow_mut().sent_up();
         match sender.try_send_request(request).await {
             Ok(response) => {
                 if response.status() == StatusCode::SWITCHING_PROTOCOLS && !asks_to_switch {
                     return Err(ExchangeError::Unasked);
                 }
-                connection.return_sender(sender);
+                connection.return_sender(Sender::Messages(sender));
                 interim_responses_first(&connection).await;
-                return Ok(ResponseBody::of_server(response));
+                return Ok(ResponseBody::of_server(response.map(Pieces::Message)));
             }
             Err(mut refused) => match refused.take_message() {
                 // The server closed between two exchanges, and no byte of this one has left.
@@ -109,10 +120,14 @@ async fn open_tunnel(
         connection.go_beyond(Beyond::Intercepted(target, config));
         return Ok(Response::new(ResponseBody::Own(None)));
     }
-    let transport = connect_to(connection, target).await?;
-    connection.journal.borrow_mut().sent_up();
+    let local = connection.journal.borrow().client_is_local();
+    let dialled = connect_to(&connection.worker, target, local, Offer::Http1).await?;
+    let mut journal = connection.journal.borrow_mut();
+    journal.connected(dialled.connected, HttpVersion::Http1);
+    journal.sent_up();
+    drop(journal);
     connection.go_beyond(Beyond::Tunnel(End {
-        transport,
+        transport: dialled.transport,
         early: Bytes::new(),
     }));
     Ok(Response::new(ResponseBody::Own(None)))
@@ -122,9 +137,9 @@ async fn open_tunnel(
 async fn sender_to(
     connection: &Connection,
     target: &Target,
-) -> Result<(SendRequest<RequestBody>, bool), ExchangeError> {
-    if let Some(mut sender) = connection.take_sender(target)
-        && sender.ready().await.is_ok()
+) -> Result<(Sender, bool), ExchangeError> {
+    if let Some(sender) = connection.take_sender(target)
+        && let Some(sender) = sender.ready().await
     {
         return Ok((sender, false));
     }
@@ -149,26 +164,78 @@ async fn interim_responses_first(connection: &Connection) {
 
 async fn dial(connection: &Connection, target: &Target) -> Result<(), ExchangeError> {
     let worker = &connection.worker;
-    let transport = connect_to(connection, target).await?;
-    let io = StampedIo::new(
-        transport.clone(),
-        Side::Up,
-        Rc::clone(&connection.journal),
-        Rc::clone(&worker.scratch),
-    );
-    let (sender, http) = Builder::new()
-        .preserve_header_case(true)
-        .max_buf_size(worker.config.max_head_bytes)
-        .handshake(io)
-        .await
-        .map_err(ExchangeError::from_hyper)?;
-    connection.install(target.clone(), transport, sender, http);
+    let local = connection.journal.borrow().client_is_local();
+    let offer = offer_to(target, worker.config.upstream_http, HttpVersion::Http1);
+    let dialled = connect_to(worker, target, local, offer).await?;
+    connection
+        .journal
+        .borrow_mut()
+        .connected(dialled.connected, dialled.version);
+    let transport = dialled.transport;
+    let witness = Witness::One(Rc::clone(&connection.journal), Side::Up);
+    let io = StampedIo::new(transport.clone(), witness, Rc::clone(&worker.scratch));
+    match dialled.version {
+        HttpVersion::Http1 => {
+            let (sender, http) = handshake(&worker.config, io).await?;
+            connection.install(target.clone(), transport, Sender::Messages(sender), http);
+        }
+        HttpVersion::Http2 => {
+            let (sender, http) = http2::handshake(&worker.config, io).await?;
+            connection.install(target.clone(), transport, Sender::Streams(sender), http);
+        }
+    }
     Ok(())
 }
 
-/// Makes the connection to the server, and notes it.
-async fn connect_to(connection: &Connection, target: &Target) -> Result<Transport, ExchangeError> {
-    let worker = &connection.worker;
+/// Begins to speak HTTP/1 to a server.
+///
+/// # Errors
+/// The connection broke already.
+pub(crate) async fn handshake(
+    config: &Config,
+    io: StampedIo,
+) -> Result<
+    (
+        SendRequest<RequestBody>,
+        HttpConnection<StampedIo, RequestBody>,
+    ),
+    ExchangeError,
+> {
+    let mut builder = Builder::new();
+    builder
+        .preserve_header_case(true)
+        .max_buf_size(config.max_head_bytes);
+    let made = builder.handshake(io).await;
+    made.map_err(ExchangeError::from_hyper)
+}
+
+/// Which versions a server is offered on behalf of a client that speaks `client`.
+pub(crate) fn offer_to(target: &Target, wanted: UpstreamHttp, client: HttpVersion) -> Offer {
+    match (wanted, client) {
+        (UpstreamHttp::Http1, _) | (UpstreamHttp::Auto, HttpVersion::Http1) => Offer::Http1,
+        (UpstreamHttp::Auto, HttpVersion::Http2) if target.tls => Offer::Either,
+        (UpstreamHttp::Http2, _) | (UpstreamHttp::Auto, HttpVersion::Http2) => Offer::Http2,
+    }
+}
+
+/// A connection to a server that stands.
+pub(crate) struct Dialled {
+    pub(crate) transport: Transport,
+    pub(crate) connected: Connected,
+    /// What is spoken on it.
+    pub(crate) version: HttpVersion,
+}
+
+/// Connects to a server; `local` is whether the client is on this machine.
+///
+/// # Errors
+/// Why there is no connection.
+pub(crate) async fn connect_to(
+    worker: &Worker,
+    target: &Target,
+    local: bool,
+    offer: Offer,
+) -> Result<Dialled, ExchangeError> {
     let allowed = worker.config.connect_timeout;
     if let Some(packets) = &worker.packets {
         packets.add_port(target.port);
@@ -176,7 +243,7 @@ async fn connect_to(connection: &Connection, target: &Target) -> Result<Transpor
     let connecting = async {
         let addresses = resolve(target).await?;
         let chosen = worker.router.is_upstream(target);
-        let guarded = !chosen && !connection.journal.borrow().client_is_local();
+        let guarded = !chosen && !local;
         if guarded && addresses.iter().copied().any(is_private_to_host) {
             return Err(ExchangeError::Forbidden);
         }
@@ -192,17 +259,26 @@ async fn connect_to(connection: &Connection, target: &Target) -> Result<Transpor
     };
     let mut transport = Transport::plain(socket);
     let tls = if target.tls {
-        let securing = secure(&mut transport, &worker.tls_clients, target);
+        let securing = secure(&mut transport, &worker.tls_clients, target, offer);
         let secured = timeout_at(deadline, securing).await;
         Some(secured.map_err(|_| ExchangeError::ConnectTimeout(allowed))??)
     } else {
         None
     };
-    connection
-        .journal
-        .borrow_mut()
-        .connected(addresses, times, tls);
-    Ok(transport)
+    let version = match offer {
+        Offer::Http1 => HttpVersion::Http1,
+        Offer::Http2 => HttpVersion::Http2,
+        Offer::Either => transport.agreed_on().unwrap_or(HttpVersion::Http1),
+    };
+    Ok(Dialled {
+        transport,
+        connected: Connected {
+            addresses,
+            times,
+            tls,
+        },
+        version,
+    })
 }
 
 /// Puts TLS round the connection; gives the read that ended the handshake.
@@ -210,8 +286,10 @@ async fn secure(
     transport: &mut Transport,
     clients: &Clients,
     target: &Target,
+    offer: Offer,
 ) -> Result<Read, ExchangeError> {
-    let config = clients.config().await.map_err(ExchangeError::TlsSettings)?;
+    let config = clients.config(offer).await;
+    let config = config.map_err(ExchangeError::TlsSettings)?;
     let name = ServerName::try_from(target.host.clone());
     let name = name.map_err(|error| ExchangeError::Tls(io::Error::other(error)))?;
     let session = TlsSession::connect(config, name).map_err(ExchangeError::Tls)?;
@@ -275,6 +353,7 @@ async fn connect(address: SocketAddr, stamps: bool) -> io::Result<(TcpStream, Co
         TcpSocket::new_v6()?
     };
     socket.set_nodelay(true)?;
+    bound_unsent(SockRef::from(&socket));
     if stamps && let Err(error) = enable_receive_stamps(socket.as_fd()) {
         tracing::debug!(error = %error, "no receive stamps on the connection to the server");
     }

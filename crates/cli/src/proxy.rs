@@ -67,6 +67,7 @@ fn config(args: &ProxyArgs, otlp: Url) -> anyhow::Result<Config> {
         listen: args.listen,
         admin: args.admin,
         upstream: args.upstream.clone(),
+        upstream_http: args.upstream_http.into(),
         otlp: (!args.no_records).then_some(otlp),
         kernel_stamps: !args.no_stamps,
         capture: !args.no_capture,

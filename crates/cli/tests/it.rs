@@ -14,6 +14,7 @@ mod it {
     mod otlp_sink;
     mod own_spans;
     mod program;
+    mod proxy_resilience;
     mod run_collector;
     mod run_command;
     mod run_real_clients;

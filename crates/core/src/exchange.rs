@@ -42,6 +42,10 @@ pub struct ExchangeRecord {
     pub down: Leg,
     /// The connection to the server; `None` when none was made.
     pub up: Option<Leg>,
+    /// The stream it took on the client's connection; `None` where that is HTTP/1.
+    pub down_stream: Option<StreamShare>,
+    /// The stream it took on the connection to the server; `None` where that is HTTP/1.
+    pub up_stream: Option<StreamShare>,
     /// The stamps.
     pub milestones: Milestones,
     /// The client's receive queue after the response was written.
@@ -82,19 +86,22 @@ pub enum Outcome {
     ClientGone,
     /// The proxy refused the request by itself.
     Refused,
+    /// The proxy was told to stop, and ended the exchange when the time allowed was over.
+    ProxyStopped,
     /// The connection was handed over to another protocol, which ended by itself.
     Upgraded,
 }
 
 impl Outcome {
     /// Every outcome.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Complete,
         Self::UpstreamUnreachable,
         Self::UpstreamBroken,
         Self::UpstreamMalformed,
         Self::ClientGone,
         Self::Refused,
+        Self::ProxyStopped,
         Self::Upgraded,
     ];
 
@@ -108,6 +115,7 @@ impl Outcome {
             Self::UpstreamMalformed => "upstream-malformed",
             Self::ClientGone => "client-gone",
             Self::Refused => "refused",
+            Self::ProxyStopped => "proxy-stopped",
             Self::Upgraded => "upgraded",
         }
     }
@@ -130,6 +138,22 @@ pub struct Leg {
     pub earlier_exchanges: i64,
     /// The kernel's figures at the end of the exchange, where available.
     pub tcp: Option<TcpFigures>,
+}
+
+/// A stream of an HTTP/2 connection, and how much of others' went between its bytes.
+///
+/// Bytes of one message can wait behind bytes of another although both ends are ready for them.
+/// The counts say how many bytes did so, not for how long: between two frames of a stream the
+/// connection may have been idle as well.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StreamShare {
+    /// The stream's number.
+    pub id: i64,
+    /// Bytes of other streams' messages between the first and the last byte of the request;
+    /// `None` if not all of it went by.
+    pub request_behind_bytes: Option<i64>,
+    /// The same of the final response.
+    pub response_behind_bytes: Option<i64>,
 }
 
 /// What the kernel's `TCP_INFO` adds at the end of an exchange.

@@ -16,17 +16,33 @@
 
 mod collector;
 mod harness;
+mod in_turns;
+mod metrics;
 mod pki;
+mod streams;
 mod wire;
 
 mod connections;
 mod context;
 mod expect;
+mod faithfulness;
+mod faithfulness_of_closing;
+mod faithfulness_of_windows;
 mod faults;
 mod forward;
 mod framing;
+mod grpc;
+mod http2;
+mod http2_ends;
+mod http2_flow;
+mod http2_limits;
+mod http2_mixed;
+mod http2_real_client;
+mod http2_stamps;
+mod http2_tls;
 mod packets;
 mod relay;
+mod resilience;
 mod shipping;
 mod stamps;
 mod tls;
