@@ -15,7 +15,7 @@ WITHOUT_LIBPCAP := $(CARGO_TARGET_DIR)/crates-without-libpcap.txt
 help:
 	@echo 'make demo         build skewtap and let it find planted gaps between real programs'
 	@echo 'make test         all tests, with the real libcurl that sleeps blind'
-	@echo 'make soak         the proxy under full load with faults for 5 minutes: no leak, no lost record'
+	@echo 'make soak         5 minutes of load and faults on the proxy, 10 of load and kill -9 on the collector'
 	@echo 'make fuzz         every parser, 10 seconds each (needs a nightly compiler)'
 	@echo 'make bench        measure it beside nginx, HAProxy and Rotel (BENCH_QUICK=1: in 4 minutes)'
 	@echo 'make lint         formatting, clippy, docs, dependency walls and licences, shell scripts'
@@ -33,6 +33,7 @@ test: native lab clients monitoring browser sdks
 	lab/cargo.sh test --release --locked
 	cargo test --workspace --no-fail-fast --locked
 	lab/browser.sh target/debug/skewtap
+	lab/soak/collector.sh target/debug/skewtap 22 4
 	cargo tree --package skewtap-cli --no-default-features --edges normal --prefix none >$(WITHOUT_LIBPCAP)
 	! grep '^pcap v' $(WITHOUT_LIBPCAP)
 	cargo build --package skewtap-cli --no-default-features --locked
@@ -42,6 +43,8 @@ test: native lab clients monitoring browser sdks
 soak: export SKEWTAP_SOAK_SECONDS := 300
 soak: native
 	cargo test --package skewtap-cli --locked --test soak -- --nocapture
+	cargo build --release --locked --package skewtap-cli
+	lab/soak/collector.sh target/release/skewtap
 
 fuzz: export SKEWTAP_NOT_RUN := $(NOT_RUN)
 fuzz: native
@@ -54,7 +57,7 @@ bench: native
 
 lint: native $(CARGO_DENY)
 	lab/install.sh shellcheck
-	shellcheck .ci/run fuzz/run.sh lab/*.sh
+	shellcheck .ci/run fuzz/run.sh lab/*.sh lab/*/*.sh
 	cargo fmt --all --check
 	lab/cargo.sh fmt --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings

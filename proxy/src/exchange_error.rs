@@ -114,7 +114,10 @@ impl ExchangeError {
     pub(crate) fn from_h2(error: h2::Error) -> Self {
         match error.reason() {
             Some(reason) if error.is_reset() && error.is_remote() => Self::Reset(reason),
-            Some(_) if error.is_go_away() && error.is_remote() => Self::Closing(error.into()),
+            // With any other reason the server may have begun with the stream.
+            Some(h2::Reason::NO_ERROR) if error.is_go_away() && error.is_remote() => {
+                Self::Closing(error.into())
+            }
             _ if error.is_library() => Self::Malformed(error.into()),
             _ => Self::Broken(error.into()),
         }

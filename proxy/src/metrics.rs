@@ -57,6 +57,8 @@ pub(crate) struct Metrics {
     exchanges: [Counter; Outcome::ALL.len()],
     shipped: Counter,
     dropped: Family<ReasonLabel, Counter>,
+    /// All of them, for whoever does not read metrics.
+    dropped_in_all: AtomicU64,
     malformed: Counter,
     heads_cut_short: Counter,
     handshakes_failed: Counter,
@@ -94,6 +96,7 @@ impl Metrics {
             exchanges,
             shipped: Counter::default(),
             dropped: Family::default(),
+            dropped_in_all: AtomicU64::new(0),
             malformed: Counter::default(),
             heads_cut_short: Counter::default(),
             handshakes_failed: Counter::default(),
@@ -216,6 +219,12 @@ impl Metrics {
         self.dropped
             .get_or_create(&ReasonLabel { reason })
             .inc_by(records);
+        self.dropped_in_all.fetch_add(records, Relaxed);
+    }
+
+    /// Records that were not shipped, for whatever reason.
+    pub(crate) fn dropped_in_all(&self) -> u64 {
+        self.dropped_in_all.load(Relaxed)
     }
 
     pub(crate) fn head_cut_short(&self) {
