@@ -16,6 +16,9 @@ pub(crate) enum ExchangeError {
     /// A plain path, but the proxy has no upstream.
     #[error("no upstream is set, only requests for whole URLs are served")]
     NoUpstream,
+    /// A plain path that no route fits.
+    #[error("no route fits this host and path")]
+    NoRoute,
     /// A whole URL, but forwarding is off.
     #[error("forwarding to the host in the URL is switched off")]
     ForwardOff,
@@ -92,6 +95,7 @@ impl ExchangeError {
         match self {
             Self::Head(HeadFault::Coding) => StatusCode::NOT_IMPLEMENTED,
             Self::NoUpstream | Self::NoPort | Self::Head(_) => StatusCode::BAD_REQUEST,
+            Self::NoRoute => StatusCode::NOT_FOUND,
             Self::ForwardOff | Self::Forbidden => StatusCode::FORBIDDEN,
             Self::Scheme => StatusCode::NOT_IMPLEMENTED,
             Self::Loop => StatusCode::LOOP_DETECTED,
@@ -113,6 +117,7 @@ impl ExchangeError {
     pub(crate) const fn reason(&self) -> &'static str {
         match self {
             Self::NoUpstream => "no-upstream",
+            Self::NoRoute => "no-route",
             Self::ForwardOff => "forwarding-off",
             Self::NoPort => "no-port",
             Self::Scheme => "scheme-unsupported",
@@ -139,6 +144,7 @@ impl ExchangeError {
             Self::Head(_)
             | Self::Forbidden
             | Self::NoUpstream
+            | Self::NoRoute
             | Self::ForwardOff
             | Self::NoPort
             | Self::Scheme

@@ -15,6 +15,7 @@ mod watches;
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
+use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 use std::rc::Rc;
 
@@ -30,7 +31,7 @@ use crate::transport::Transport;
 use crate::worker::Worker;
 
 use interim::InterimQueue;
-pub(crate) use leg::{ConnectTimes, LegAddresses};
+pub(crate) use leg::{ConnectTimes, LegAddresses, ServerEnds};
 use leg::{DownLeg, UpLeg};
 #[cfg(test)]
 pub(crate) use open_exchange::WatchSlot;
@@ -136,6 +137,11 @@ impl Journal {
         }
     }
 
+    /// The client's address.
+    pub(crate) fn client(&self) -> SocketAddr {
+        self.down.addresses.peer
+    }
+
     /// Whether the client is on this machine.
     pub(crate) fn client_is_local(&self) -> bool {
         self.down.addresses.peer.ip().to_canonical().is_loopback()
@@ -163,13 +169,8 @@ impl Journal {
 
     /// Notes a new connection to the server in place of the one before; `tls` is the read that
     /// ended its handshake, if TLS is round it.
-    pub(crate) fn connected(
-        &mut self,
-        addresses: LegAddresses,
-        times: ConnectTimes,
-        tls: Option<Read>,
-    ) {
-        self.up = Some(UpLeg::new(addresses, times, tls));
+    pub(crate) fn connected(&mut self, ends: ServerEnds, times: ConnectTimes, tls: Option<Read>) {
+        self.up = Some(UpLeg::new(ends, times, tls));
     }
 
     /// Ties the exchange now being served to the connection to the server.

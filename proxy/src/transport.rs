@@ -13,24 +13,24 @@ use std::task::{Context, Poll, ready};
 
 use skewtap_sockstamp::{Received, realtime_ns, receive_into};
 use socket2::SockRef;
-use tokio::io::{Interest, ReadBuf};
-use tokio::net::TcpStream;
+use tokio::io::Interest;
 
 use crate::moment::{Departure, Read};
+use crate::socket::Socket;
 use crate::tls::TlsSession;
 
 /// One leg's socket; clones stand for the same one.
 #[derive(Clone, Debug)]
 pub(crate) struct Transport {
-    socket: Rc<TcpStream>,
+    socket: Rc<Socket>,
     tls: Option<Rc<RefCell<TlsSession>>>,
 }
 
 impl Transport {
     /// The bare socket.
-    pub(crate) fn plain(socket: TcpStream) -> Self {
+    pub(crate) fn plain(socket: impl Into<Socket>) -> Self {
         Self {
-            socket: Rc::new(socket),
+            socket: Rc::new(socket.into()),
             tls: None,
         }
     }
@@ -108,15 +108,15 @@ impl Transport {
             return tls.borrow_mut().poll_end(cx, &self.socket);
         }
         let before_ns = realtime_ns();
-        match ready!(self.socket.poll_peek(cx, &mut ReadBuf::new(&mut [0]))) {
-            Ok(0) => Poll::Ready(Ok(Read {
+        match ready!(self.socket.poll_peek(cx)) {
+            Ok(false) => Poll::Ready(Ok(Read {
                 kernel_ns: None,
                 before_ns,
                 after_ns: realtime_ns(),
                 drained: true,
                 together: false,
             })),
-            Ok(_) => Poll::Pending,
+            Ok(true) => Poll::Pending,
             Err(error) => Poll::Ready(Err(error)),
         }
     }
@@ -132,7 +132,7 @@ impl Transport {
 
 /// Reads what has arrived on a bare socket: how many bytes, 0 at the end, and when.
 pub(crate) fn receive(
-    socket: &TcpStream,
+    socket: &Socket,
     cx: &mut Context<'_>,
     space: &mut [u8],
 ) -> Poll<io::Result<(usize, Read)>> {
@@ -154,7 +154,7 @@ pub(crate) fn receive(
 }
 
 fn send(
-    socket: &TcpStream,
+    socket: &Socket,
     cx: &mut Context<'_>,
     bytes: &[IoSlice<'_>],
 ) -> Poll<io::Result<(usize, Departure)>> {
@@ -180,7 +180,7 @@ fn send(
 ///
 /// A read that did not fill `space` took everything, so the socket is marked as not ready at
 /// once, with the same readiness it was read under; that saves the read that finds nothing.
-fn receive_clearing(socket: &TcpStream, space: &mut [u8]) -> io::Result<Option<Received>> {
+fn receive_clearing(socket: &Socket, space: &mut [u8]) -> io::Result<Option<Received>> {
     let room = space.len();
     let mut received = None;
     let outcome = socket.try_io(Interest::READABLE, || {
@@ -205,7 +205,7 @@ fn receive_clearing(socket: &TcpStream, space: &mut [u8]) -> io::Result<Option<R
 }
 
 /// A read where the system gives no stamps.
-fn read_plainly(socket: &TcpStream, space: &mut [u8]) -> io::Result<Received> {
+fn read_plainly(socket: &Socket, space: &mut [u8]) -> io::Result<Received> {
     let bytes = (&*SockRef::from(socket)).read(space)?;
     Ok(Received {
         bytes,

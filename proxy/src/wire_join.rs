@@ -92,8 +92,9 @@ fn down(index: &PacketIndex, exchange: &OpenExchange, note: &mut Note<'_>) {
 }
 
 fn up(index: &PacketIndex, exchange: &OpenExchange, note: &mut Note<'_>) {
-    let Some(up) = &exchange.up else { return };
-    let ends = canonical(up.addresses);
+    let Some((up, ends)) = up_over_tcp(exchange) else {
+        return;
+    };
     if let Some(connect) = &up.connect {
         let times = connection_times(index, ends.local, ends.peer, connect.connected_ns);
         note(Milestone::UpConnectStart, times.and_then(|times| times.syn));
@@ -178,8 +179,9 @@ fn forget(index: &mut PacketIndex, exchange: &OpenExchange) {
             response.start,
         );
     }
-    let Some(up) = &exchange.up else { return };
-    let ends = canonical(up.addresses);
+    let Some((up, ends)) = up_over_tcp(exchange) else {
+        return;
+    };
     if let Some(request) = &up.request {
         index.forget_before(ends.local, ends.peer, request.first.after_ns, request.start);
     }
@@ -193,11 +195,13 @@ fn forget(index: &mut PacketIndex, exchange: &OpenExchange) {
     }
 }
 
+fn up_over_tcp(exchange: &OpenExchange) -> Option<(&UpSide, LegAddresses)> {
+    let up = exchange.up.as_ref()?;
+    Some((up, canonical(up.ends.over_tcp()?)))
+}
+
 /// Addresses as packets have them: IPv4 without its IPv6 clothes.
 fn canonical(ends: LegAddresses) -> LegAddresses {
     let bare = |address: SocketAddr| SocketAddr::new(address.ip().to_canonical(), address.port());
-    LegAddresses {
-        local: bare(ends.local),
-        peer: bare(ends.peer),
-    }
+    LegAddresses::new(bare(ends.local), bare(ends.peer))
 }

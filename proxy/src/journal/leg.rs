@@ -3,6 +3,8 @@
 use std::cell::OnceCell;
 use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
+use std::path::Path;
+use std::sync::Arc;
 
 use skewtap_sockstamp::{TcpInfo, tcp_info};
 
@@ -17,6 +19,39 @@ pub(crate) struct LegAddresses {
     pub(crate) local: SocketAddr,
     /// The other end.
     pub(crate) peer: SocketAddr,
+    /// What the other end's socket is connected to: the proxy's end, unless the kernel redirected
+    /// the connection.
+    pub(crate) meant: SocketAddr,
+}
+
+impl LegAddresses {
+    /// The ends of a connection that was not redirected.
+    pub(crate) const fn new(local: SocketAddr, peer: SocketAddr) -> Self {
+        Self {
+            local,
+            peer,
+            meant: local,
+        }
+    }
+}
+
+/// Both ends of a connection to a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ServerEnds {
+    /// TCP.
+    Tcp(LegAddresses),
+    /// The Unix socket at this path. Neither packets nor queues of it can be looked at.
+    Unix(Arc<Path>),
+}
+
+impl ServerEnds {
+    /// The addresses, over TCP.
+    pub(crate) const fn over_tcp(&self) -> Option<LegAddresses> {
+        match self {
+            Self::Tcp(ends) => Some(*ends),
+            Self::Unix(_) => None,
+        }
+    }
 }
 
 /// How a connection to a server came about, in nanoseconds of `CLOCK_REALTIME`.
@@ -62,7 +97,7 @@ impl DownLeg {
 /// The connection to the server.
 #[derive(Debug)]
 pub(super) struct UpLeg {
-    addresses: LegAddresses,
+    ends: ServerEnds,
     times: ConnectTimes,
     exchanges: i64,
     tls: Option<Arrival>,
@@ -75,10 +110,10 @@ pub(super) struct UpLeg {
 }
 
 impl UpLeg {
-    pub(super) fn new(addresses: LegAddresses, times: ConnectTimes, tls: Option<Read>) -> Self {
+    pub(super) fn new(ends: ServerEnds, times: ConnectTimes, tls: Option<Read>) -> Self {
         let (bounds, tls) = after_handshake(times.connected_ns, tls);
         Self {
-            addresses,
+            ends,
             times,
             exchanges: 0,
             tls,
@@ -95,7 +130,7 @@ impl UpLeg {
         let earlier = self.exchanges;
         self.exchanges += 1;
         UpSide::new(
-            self.addresses,
+            self.ends.clone(),
             earlier,
             (earlier == 0).then_some(self.times),
             self.tls,
