@@ -14,8 +14,11 @@ mod it {
     mod otlp_sink;
     mod own_spans;
     mod program;
+    mod reload;
+    mod routes;
     mod run_collector;
     mod run_command;
+    mod run_intercepted;
     mod run_real_clients;
     mod run_stages;
     mod start_up;

@@ -16,19 +16,26 @@
 
 mod collector;
 mod harness;
+mod not_run;
 mod pki;
 mod wire;
 
 mod connections;
 mod context;
+mod dual_stack;
 mod expect;
 mod faults;
 mod forward;
 mod framing;
+mod limits;
 mod packets;
 mod relay;
+mod reload;
+mod routes;
 mod shipping;
 mod stamps;
 mod tls;
+mod transparent;
 mod tunnel;
+mod unix_upstream;
 mod watches;
