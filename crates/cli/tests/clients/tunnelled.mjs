@@ -9,6 +9,6 @@ const proxy = new URL(process.env.HTTPS_PROXY);
 const connect = http.request({ host: proxy.hostname, port: proxy.port, method: "CONNECT", path: url.host });
 connect.on("connect", (_, socket) => {
   const createConnection = () => tls.connect({ socket, servername: url.hostname });
-  https.get(url, { agent: false, createConnection }, (response) => response.pipe(process.stdout));
+  https.get(url, { createConnection }, (response) => response.pipe(process.stdout));
 });
 connect.end();
