@@ -29,7 +29,7 @@ test: export SKEWTAP_NOT_RUN := $(NOT_RUN)
 test: native lab clients monitoring browser sdks network
 	rm -f $(NOT_RUN)
 	lab/cargo.sh test --release --locked
-	cargo test --workspace --locked
+	cargo test --workspace --no-fail-fast --locked
 	lab/browser.sh target/debug/skewtap
 	cargo tree --package skewtap-cli --no-default-features --edges normal --prefix none >$(WITHOUT_LIBPCAP)
 	! grep '^pcap v' $(WITHOUT_LIBPCAP)

@@ -30,6 +30,8 @@ pub struct Config {
     /// Whether each connection goes on to where the client meant it to go, before the kernel
     /// redirected it here; all other ways of finding a server are then out of use.
     pub transparent: bool,
+    /// Which version of HTTP is spoken to servers.
+    pub upstream_http: UpstreamHttp,
     /// TLS towards clients and servers.
     pub tls: TlsSettings,
     /// Which tunnels are opened up to look inside; `None` opens none.
@@ -54,6 +56,11 @@ pub struct Config {
     pub backlog: u16,
     /// Longest head of a message, in bytes, 8,192 to 65,536; a longer request gets 431.
     pub max_head_bytes: usize,
+    /// Most streams at once on one HTTP/2 connection of a client, 1 to 10,000; more are refused.
+    pub max_streams: u32,
+    /// Most streams that a client may take back within a second on one connection, 1 to
+    /// 1,000,000; the connection is closed when there are more.
+    pub max_resets: u64,
     /// Longest time from the first byte of a request's head to its last, 100 ms to 1 h; the
     /// connection is closed when it is over.
     pub head_timeout: Duration,
@@ -84,6 +91,7 @@ impl Default for Config {
             upstream: None,
             routes: Vec::new(),
             transparent: false,
+            upstream_http: UpstreamHttp::Auto,
             tls: TlsSettings::default(),
             intercept: None,
             forward: true,
@@ -96,6 +104,8 @@ impl Default for Config {
             max_connections: 10_000,
             backlog: 4_096,
             max_head_bytes: 65_536,
+            max_streams: 100,
+            max_resets: 1_000,
             head_timeout: Duration::from_secs(30),
             idle_timeout: Duration::from_secs(3_600),
             connect_timeout: Duration::from_secs(30),
@@ -106,6 +116,19 @@ impl Default for Config {
             ship_queue: 16_384,
         }
     }
+}
+
+/// Which version of HTTP is spoken to servers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum UpstreamHttp {
+    /// The client's: to a server without TLS as it is, and to one with TLS as the most that is
+    /// offered.
+    #[default]
+    Auto,
+    /// HTTP/1.1.
+    Http1,
+    /// HTTP/2, without asking first where there is no TLS.
+    Http2,
 }
 
 /// Which tunnels are opened up, so that the HTTP inside their TLS is seen.
@@ -201,6 +224,8 @@ impl Config {
             self.max_head_bytes,
             8_192..=65_536,
         ));
+        faults.extend(outside("max_streams", self.max_streams, 1..=10_000));
+        faults.extend(outside("max_resets", self.max_resets, 1..=1_000_000));
         faults.extend(outside(
             "head_timeout",
             self.head_timeout,

@@ -1,11 +1,14 @@
 //! What the two legs of one client connection share.
 
 use std::cell::RefCell;
+use std::future::Future as _;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use crate::exchange_error::HttpError;
+use crate::http2::{Pump, PumpError, StreamConnection};
 use crate::journal::Journal;
 use crate::relayed_body::RequestBody;
 use crate::stamped_io::StampedIo;
@@ -13,6 +16,8 @@ use crate::target::Target;
 use crate::transport::Transport;
 use crate::tunnel::End;
 use crate::worker::Worker;
+use bytes::Bytes;
+use h2::SendStream;
 use hyper::client::conn::http1::{Connection as HttpConnection, SendRequest};
 use rustls::ServerConfig;
 
@@ -40,8 +45,30 @@ struct Server {
     target: Target,
     transport: Transport,
     /// Not here while an exchange uses it.
-    sender: Option<SendRequest<RequestBody>>,
-    http: Pin<Box<HttpConnection<StampedIo, RequestBody>>>,
+    sender: Option<Sender>,
+    http: ServerHttp,
+    /// The request's body on its way on a stream.
+    upload: Option<Upload>,
+}
+
+/// What sends requests to a server.
+pub(crate) enum Sender {
+    /// As messages of HTTP/1.
+    Messages(SendRequest<RequestBody>),
+    /// As streams of HTTP/2.
+    Streams(h2::client::SendRequest<Bytes>),
+}
+
+/// What drives a connection to a server.
+pub(crate) enum ServerHttp {
+    Messages(Pin<Box<HttpConnection<StampedIo, RequestBody>>>),
+    Streams(Box<StreamConnection>),
+}
+
+/// A request's body with the stream that it goes out on.
+pub(crate) struct Upload {
+    pump: Pump<RequestBody>,
+    stream: SendStream<Bytes>,
 }
 
 impl Connection {
@@ -60,26 +87,34 @@ impl Connection {
         &self,
         target: Target,
         transport: Transport,
-        sender: SendRequest<RequestBody>,
-        http: HttpConnection<StampedIo, RequestBody>,
+        sender: Sender,
+        http: impl Into<ServerHttp>,
     ) {
         *self.server.borrow_mut() = Some(Server {
             target,
             transport,
             sender: Some(sender),
-            http: Box::pin(http),
+            http: http.into(),
+            upload: None,
         });
     }
 
+    /// Sends a request's body in place of the one before.
+    pub(crate) fn upload(&self, upload: Option<Upload>) {
+        if let Some(server) = self.server.borrow_mut().as_mut() {
+            server.upload = upload;
+        }
+    }
+
     /// Takes what sends requests to `target`, if the connection there is goes there.
-    pub(crate) fn take_sender(&self, target: &Target) -> Option<SendRequest<RequestBody>> {
+    pub(crate) fn take_sender(&self, target: &Target) -> Option<Sender> {
         let mut server = self.server.borrow_mut();
         let server = server.as_mut().filter(|server| server.target == *target)?;
         server.sender.take()
     }
 
     /// Gives back what [`Connection::take_sender`] took.
-    pub(crate) fn return_sender(&self, sender: SendRequest<RequestBody>) {
+    pub(crate) fn return_sender(&self, sender: Sender) {
         if let Some(server) = self.server.borrow_mut().as_mut() {
             server.sender = Some(sender);
         }
@@ -91,7 +126,11 @@ impl Connection {
         let Some(server) = slot.as_mut() else {
             return Poll::Pending;
         };
-        let Poll::Ready(outcome) = server.http.as_mut().poll(cx) else {
+        let upload = server.upload.as_mut();
+        if upload.is_some_and(|upload| upload.poll(cx).is_ready()) {
+            server.upload = None;
+        }
+        let Poll::Ready(outcome) = server.http.poll(cx) else {
             return Poll::Pending;
         };
         if let Err(error) = outcome {
@@ -101,7 +140,7 @@ impl Connection {
         drop(slot);
         if self.journal.borrow().is_tunnel() {
             // It left HTTP, and only then.
-            let end = gone.map(Server::into_end);
+            let end = gone.and_then(Server::into_end);
             *self.beyond.borrow_mut() = end.map(Beyond::Tunnel);
             return Poll::Ready(());
         }
@@ -141,11 +180,66 @@ impl Connection {
 }
 
 impl Server {
-    fn into_end(self) -> End {
-        let parts = Pin::into_inner(self.http).into_parts();
-        End {
+    /// The end of a tunnel; only a connection of HTTP/1 can become one.
+    fn into_end(self) -> Option<End> {
+        let ServerHttp::Messages(http) = self.http else {
+            return None;
+        };
+        Some(End {
             transport: self.transport,
-            early: parts.read_buf,
+            early: Pin::into_inner(http).into_parts().read_buf,
+        })
+    }
+}
+
+impl Sender {
+    /// Waits until it can send; `None` when its connection is gone.
+    pub(crate) async fn ready(self) -> Option<Self> {
+        match self {
+            Self::Messages(mut sender) => {
+                let ready = sender.ready().await;
+                ready.ok().map(|()| Self::Messages(sender))
+            }
+            Self::Streams(sender) => sender.ready().await.ok().map(Self::Streams),
         }
+    }
+}
+
+impl ServerHttp {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), HttpError>> {
+        match self {
+            Self::Messages(http) => http.as_mut().poll(cx).map_err(HttpError::from),
+            Self::Streams(http) => Pin::new(http).poll(cx).map_err(HttpError::from),
+        }
+    }
+}
+
+impl From<HttpConnection<StampedIo, RequestBody>> for ServerHttp {
+    fn from(http: HttpConnection<StampedIo, RequestBody>) -> Self {
+        Self::Messages(Box::pin(http))
+    }
+}
+
+impl From<StreamConnection> for ServerHttp {
+    fn from(http: StreamConnection) -> Self {
+        Self::Streams(Box::new(http))
+    }
+}
+
+impl Upload {
+    /// The body of a request whose head has been given to `stream`.
+    pub(crate) fn new(body: RequestBody, stream: SendStream<Bytes>) -> Self {
+        let pump = Pump::new(body);
+        Self { pump, stream }
+    }
+
+    /// Ready when no more can be sent.
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let ended = std::task::ready!(self.pump.poll(cx, &mut self.stream));
+        if let Err(PumpError::Source(error)) = ended {
+            tracing::debug!(error = %error, "the client stopped sending");
+            self.stream.send_reset(h2::Reason::CANCEL);
+        }
+        Poll::Ready(())
     }
 }

@@ -14,31 +14,31 @@ use hyper::service::HttpService;
 use rustls::ServerConfig;
 use skewtap_sockstamp::realtime_ns;
 use tokio::net::TcpStream;
-use tokio::time::{Instant, Sleep, sleep};
 use tokio_util::sync::CancellationToken;
 
 use crate::connection::{Beyond, Connection};
 use crate::exchange_error::ExchangeError;
-use crate::journal::{Journal, LegAddresses, Side};
+use crate::journal::{HttpVersion, Journal, LegAddresses, Side};
 use crate::moment::Read;
+use crate::patience::{Doing, Patience};
 use crate::relayed_body::ResponseBody;
-use crate::stamped_io::StampedIo;
+use crate::stamped_io::{StampedIo, Witness};
 use crate::target::Target;
 use crate::tls::TlsSession;
 use crate::transport::Transport;
 use crate::tunnel::End;
 use crate::worker::Worker;
-use crate::{service_stack, tunnel};
+use crate::{http2, preface, service_stack, tunnel};
 
 /// A client's connection as it stands once HTTP can begin on it.
-struct Client {
-    transport: Transport,
-    addresses: LegAddresses,
-    accepted_ns: i64,
+pub(crate) struct Client {
+    pub(crate) transport: Transport,
+    pub(crate) addresses: LegAddresses,
+    pub(crate) accepted_ns: i64,
     /// The read that ended the TLS handshake, if TLS is round the connection.
-    tls: Option<Read>,
+    pub(crate) tls: Option<Read>,
     /// The one server behind it, where the client named that before HTTP began.
-    destination: Option<Target>,
+    pub(crate) destination: Option<Target>,
 }
 
 /// Serves one client until either side closes. `stop` lets the exchange under way end and
@@ -69,6 +69,16 @@ pub(crate) async fn serve(
 }
 
 async fn serve_http(worker: Rc<Worker>, client: Client, stop: CancellationToken) {
+    let begins = preface::version_of(&client.transport, &worker.config);
+    match stop.run_until_cancelled(begins).await.flatten() {
+        Some(HttpVersion::Http1) => serve_messages(worker, client, stop).await,
+        Some(HttpVersion::Http2) => Box::pin(http2::serve(worker, client, stop)).await,
+        None => {}
+    }
+}
+
+/// Serves a client that speaks HTTP/1.
+async fn serve_messages(worker: Rc<Worker>, client: Client, stop: CancellationToken) {
     let Client {
         transport,
         addresses,
@@ -79,12 +89,9 @@ async fn serve_http(worker: Rc<Worker>, client: Client, stop: CancellationToken)
     let journal = Journal::new(Rc::clone(&worker), addresses, accepted_ns, tls);
     let connection = Rc::new(Connection::new(worker, journal, destination));
     let closing = Closing(Rc::clone(&connection));
-    let io = StampedIo::new(
-        transport.clone(),
-        Side::Down,
-        Rc::clone(&connection.journal),
-        Rc::clone(&connection.worker.scratch),
-    );
+    let witness = Witness::One(Rc::clone(&connection.journal), Side::Down);
+    let scratch = Rc::clone(&connection.worker.scratch);
+    let io = StampedIo::new(transport.clone(), witness, scratch);
     let mut http = Builder::new()
         .half_close(true)
         .preserve_header_case(true)
@@ -268,10 +275,7 @@ struct Mirror {
     stopping: bool,
     /// The client's half close was passed on.
     half_closed: bool,
-    /// Set while a head is on its way.
-    head_deadline: Option<Pin<Box<Sleep>>>,
-    /// When to see whether the client has been idle since, and how many requests it had made.
-    idle_check: Option<(Pin<Box<Sleep>>, u64)>,
+    patience: Patience,
 }
 
 impl Mirror {
@@ -282,10 +286,16 @@ impl Mirror {
         connection: &Connection,
         client: &Transport,
     ) -> Poll<()> {
-        if self.poll_head_deadline(cx, connection).is_ready() {
-            return Poll::Ready(());
-        }
-        if self.poll_idle(cx, connection).is_ready() {
+        let doing = {
+            let journal = connection.journal.borrow();
+            Doing {
+                head_is_open: journal.head_is_open(),
+                is_idle: journal.is_idle(),
+                served: journal.served(),
+            }
+        };
+        let config = &connection.worker.config;
+        if self.patience.poll(cx, config, doing).is_ready() {
             return Poll::Ready(());
         }
         if connection.journal.borrow().client_waits() {
@@ -309,37 +319,5 @@ impl Mirror {
             self.half_closed = true;
         }
         Poll::Pending
-    }
-
-    /// Ready when the client has asked for nothing for the time allowed. It is looked at once in
-    /// that time, so that requests pay nothing for it.
-    fn poll_idle(&mut self, cx: &mut Context<'_>, connection: &Connection) -> Poll<()> {
-        let allowed = connection.worker.config.idle_timeout;
-        let (idle, served) = {
-            let journal = connection.journal.borrow();
-            (journal.is_idle(), journal.served())
-        };
-        let check = || (Box::pin(sleep(allowed)), served);
-        let (due, before) = self.idle_check.get_or_insert_with(check);
-        while due.as_mut().poll(cx).is_ready() {
-            if idle && *before == served {
-                return Poll::Ready(());
-            }
-            *before = if idle { served } else { u64::MAX };
-            due.as_mut().reset(Instant::now() + allowed);
-        }
-        Poll::Pending
-    }
-
-    fn poll_head_deadline(&mut self, cx: &mut Context<'_>, connection: &Connection) -> Poll<()> {
-        if !connection.journal.borrow().head_is_open() {
-            self.head_deadline = None;
-            return Poll::Pending;
-        }
-        let allowed = connection.worker.config.head_timeout;
-        let deadline = self
-            .head_deadline
-            .get_or_insert_with(|| Box::pin(sleep(allowed)));
-        deadline.as_mut().poll(cx)
     }
 }

@@ -65,28 +65,58 @@ pub(crate) enum ExchangeError {
     ConnectTimeout(Duration),
     /// The connection broke before the response began.
     #[error("the server's connection broke")]
-    Broken(#[source] hyper::Error),
-    /// What the server sent is not HTTP/1.
-    #[error("the server's answer is not HTTP/1")]
-    Malformed(#[source] hyper::Error),
+    Broken(#[source] HttpError),
+    /// What the server sent is not HTTP, or not of the version that was agreed on.
+    #[error("the server's answer is not HTTP")]
+    Malformed(#[source] HttpError),
+    /// The server takes no more streams on this connection, and did nothing about this one.
+    #[error("the server is closing its connection")]
+    Closing(#[source] HttpError),
+    /// The server ended the stream before it had answered.
+    #[error("the server reset the stream: {0}")]
+    Reset(h2::Reason),
+    /// `CONNECT` on a stream.
+    #[error("tunnels through a stream of HTTP/2 are not supported; use HTTP/1.1 to the proxy")]
+    TunnelInStream,
     /// The server left HTTP although the client had not offered that.
     #[error("the server switched protocols without being asked to")]
     Unasked,
     /// The client went away while sending.
     #[error("the client stopped sending")]
-    ClientGone(#[source] hyper::Error),
+    ClientGone(#[source] HttpError),
+}
+
+/// What the HTTP library of either version says is wrong.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum HttpError {
+    /// Of HTTP/1.
+    #[error(transparent)]
+    Http1(#[from] hyper::Error),
+    /// Of HTTP/2.
+    #[error(transparent)]
+    Http2(#[from] h2::Error),
 }
 
 impl ExchangeError {
     /// Sorts an error of the connection to the server.
     pub(crate) fn from_hyper(error: hyper::Error) -> Self {
         if error.is_parse() {
-            Self::Malformed(error)
+            Self::Malformed(error.into())
         } else if error.is_user() {
             // The only thing handed to hyper that can fail is the client's body.
-            Self::ClientGone(error)
+            Self::ClientGone(error.into())
         } else {
-            Self::Broken(error)
+            Self::Broken(error.into())
+        }
+    }
+
+    /// Sorts an error of a stream to the server, or of the connection that carries it.
+    pub(crate) fn from_h2(error: h2::Error) -> Self {
+        match error.reason() {
+            Some(reason) if error.is_reset() && error.is_remote() => Self::Reset(reason),
+            Some(_) if error.is_go_away() && error.is_remote() => Self::Closing(error.into()),
+            _ if error.is_library() => Self::Malformed(error.into()),
+            _ => Self::Broken(error.into()),
         }
     }
 
@@ -97,7 +127,7 @@ impl ExchangeError {
             Self::NoUpstream | Self::NoPort | Self::Head(_) => StatusCode::BAD_REQUEST,
             Self::NoRoute => StatusCode::NOT_FOUND,
             Self::ForwardOff | Self::Forbidden => StatusCode::FORBIDDEN,
-            Self::Scheme => StatusCode::NOT_IMPLEMENTED,
+            Self::Scheme | Self::TunnelInStream => StatusCode::NOT_IMPLEMENTED,
             Self::Loop => StatusCode::LOOP_DETECTED,
             Self::ConnectTimeout(_) => StatusCode::GATEWAY_TIMEOUT,
             Self::Name { .. }
@@ -108,6 +138,8 @@ impl ExchangeError {
             | Self::Tls(_)
             | Self::Broken(_)
             | Self::Malformed(_)
+            | Self::Closing(_)
+            | Self::Reset(_)
             | Self::Unasked
             | Self::ClientGone(_) => StatusCode::BAD_GATEWAY,
         }
@@ -132,6 +164,9 @@ impl ExchangeError {
             Self::Tls(_) => "upstream-tls",
             Self::ConnectTimeout(_) => "upstream-connect-timeout",
             Self::Broken(_) => "upstream-broken",
+            Self::Closing(_) => "upstream-closing",
+            Self::Reset(_) => "upstream-reset",
+            Self::TunnelInStream => "tunnel-in-stream",
             Self::Malformed(_) => "upstream-malformed",
             Self::Unasked => "upstream-switched",
             Self::ClientGone(_) => "client-gone",
@@ -148,6 +183,7 @@ impl ExchangeError {
             | Self::ForwardOff
             | Self::NoPort
             | Self::Scheme
+            | Self::TunnelInStream
             | Self::Loop => Outcome::Refused,
             Self::Name { .. }
             | Self::Refused(_)
@@ -156,7 +192,7 @@ impl ExchangeError {
             | Self::Authority(_)
             | Self::Tls(_)
             | Self::ConnectTimeout(_) => Outcome::UpstreamUnreachable,
-            Self::Broken(_) => Outcome::UpstreamBroken,
+            Self::Broken(_) | Self::Closing(_) | Self::Reset(_) => Outcome::UpstreamBroken,
             Self::Malformed(_) | Self::Unasked => Outcome::UpstreamMalformed,
             Self::ClientGone(_) => Outcome::ClientGone,
         }

@@ -1,7 +1,7 @@
 //! Opens the exchange of a request.
 
 use http::header::HOST;
-use http::{HeaderValue, Request};
+use http::{HeaderMap, HeaderValue, Request, Uri};
 use hyper::body::Incoming;
 
 use crate::connection::Connection;
@@ -14,19 +14,20 @@ pub(crate) fn open(connection: &Connection, request: Request<Incoming>) -> Reque
         method: request.method().clone(),
         uri: request.uri().clone(),
         version: request.version(),
-        authority: authority(&request),
+        authority: authority(request.uri(), request.headers()),
     };
     connection.journal.borrow_mut().begin(facts);
     request
 }
 
-fn authority(request: &Request<Incoming>) -> Option<HeaderValue> {
-    match request.uri().authority() {
+/// Host and port asked for, where a request names them.
+pub(crate) fn authority(uri: &Uri, headers: &HeaderMap) -> Option<HeaderValue> {
+    match uri.authority() {
         Some(authority) => {
             let whole = authority.as_str();
             let host = whole.rsplit_once('@').map_or(whole, |(_, host)| host);
             HeaderValue::from_str(host).ok()
         }
-        None => request.headers().get(HOST).cloned(),
+        None => headers.get(HOST).cloned(),
     }
 }

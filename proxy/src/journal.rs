@@ -7,8 +7,10 @@
 mod client_side;
 mod interim;
 mod leg;
+mod multiplexed;
 mod open_exchange;
 mod server_side;
+mod stream_part;
 mod tunnel;
 mod waiting;
 mod watches;
@@ -22,7 +24,7 @@ use std::rc::Rc;
 use bytes::Bytes;
 use skewtap_core::exchange::Outcome;
 
-use crate::message_log::Passed;
+use crate::message_log::{Passed, RequestLog, ResponseLog};
 use crate::metrics::Dropped;
 use crate::moment::{Arrival, Departure, Read};
 use crate::note::Note;
@@ -31,11 +33,13 @@ use crate::transport::Transport;
 use crate::worker::Worker;
 
 use interim::InterimQueue;
-pub(crate) use leg::{ConnectTimes, LegAddresses, ServerEnds};
+pub(crate) use leg::{ConnectTimes, Connected, HttpVersion, LegAddresses, ServerEnds};
 use leg::{DownLeg, UpLeg};
+pub(crate) use multiplexed::{Leg, Multiplexed};
 #[cfg(test)]
 pub(crate) use open_exchange::WatchSlot;
 pub(crate) use open_exchange::{OpenExchange, RequestFacts, TcpSpan, UpSide};
+pub(crate) use stream_part::StreamPart;
 pub(crate) use tunnel::Flow;
 use waiting::Waiting;
 use watches::Watches;
@@ -96,7 +100,12 @@ impl Journal {
     ) -> Self {
         Self {
             worker,
-            down: DownLeg::new(addresses, accepted_ns, tls),
+            down: DownLeg::new(
+                addresses,
+                accepted_ns,
+                tls,
+                (RequestLog::new(), ResponseLog::new()),
+            ),
             waiting: Waiting::new(),
             up: None,
             open: VecDeque::new(),
@@ -142,11 +151,6 @@ impl Journal {
         self.down.addresses.peer
     }
 
-    /// Whether the client is on this machine.
-    pub(crate) fn client_is_local(&self) -> bool {
-        self.down.addresses.peer.ip().to_canonical().is_loopback()
-    }
-
     /// Notes that the proxy answers the exchange now being served by itself.
     pub(crate) fn answered_here(&mut self, outcome: Outcome) {
         let client_left = self.down_ended && outcome == Outcome::UpstreamBroken;
@@ -167,16 +171,15 @@ impl Journal {
         }
     }
 
-    /// Notes a new connection to the server in place of the one before; `tls` is the read that
-    /// ended its handshake, if TLS is round it.
-    pub(crate) fn connected(&mut self, ends: ServerEnds, times: ConnectTimes, tls: Option<Read>) {
-        self.up = Some(UpLeg::new(ends, times, tls));
+    /// Notes a new connection to the server in place of the one before.
+    pub(crate) fn connected(&mut self, connected: Connected, version: HttpVersion) {
+        self.up = Some(UpLeg::new(connected, version));
     }
 
     /// Ties the exchange now being served to the connection to the server.
     pub(crate) fn sent_up(&mut self) {
         if let (Some(exchange), Some(up)) = (self.open.back_mut(), &mut self.up) {
-            exchange.up = Some(up.begin());
+            exchange.up = Some(up.begin(None));
         }
     }
 
@@ -292,8 +295,11 @@ impl Journal {
 
     /// Whether the client closed its sending half and the server has all that came before.
     pub(crate) fn half_close_is_due(&self) -> bool {
-        let newest = self.open.back();
-        self.down_ended && newest.is_some_and(|open| open.request_was_passed_on())
+        // On a stream its end has said that already, and the connection lives by both halves.
+        let on_stream =
+            |open: &OpenExchange| open.up.as_ref().is_some_and(|up| up.stream.is_some());
+        let due = |open: &OpenExchange| open.request_was_passed_on() && !on_stream(open);
+        self.down_ended && self.open.back().is_some_and(|open| due(open))
     }
 
     /// Takes the end of the connection to the server.

@@ -1,4 +1,4 @@
-//! Forwards HTTP/1.1 between a client and a server and stamps each exchange.
+//! Forwards HTTP between a client and a server and stamps each exchange.
 //!
 //! Every exchange ends in exactly one [`skewtap_core::exchange::ExchangeRecord`],
 //! sent on as an OpenTelemetry span. In reading order:
@@ -8,10 +8,11 @@
 //! - `worker`, `downstream`, `service_stack`, `upstream`: the path of a request;
 //! - `target`, `routes`, `reach`: which server that is, and the connection to it;
 //! - `serving`, `reload`: settings in use, and new ones while connections are served;
+//! - `preface`, `http2`: which version a client speaks, and the path of a request on a stream;
 //! - `strict_head`: which requests are refused because they can be read in two ways;
 //! - [`tls`], [`authority`]: TLS on either leg, and in a server's place;
 //! - `tunnel`: what follows when a connection leaves HTTP;
-//! - `transport`, `stamped_io`, `journal`: the stamps, taken below HTTP on both legs;
+//! - `transport`, `stamped_io`, `journal`, `message_log`, `stream_log`: the stamps, taken below HTTP on both legs;
 //! - `records_thread`, `finisher`, `ship`: from stamps to a record, and on its way.
 //!
 //! What must hold, in this order:
@@ -20,8 +21,8 @@
 //!   measurement: what is measured goes into bounded queues without waiting,
 //!   and what they refuse is counted.
 //! - One connection to the server for each connection from the client, made
-//!   when first needed. When one side closes, or closes one half, so does the
-//!   other.
+//!   when first needed; where streams of HTTP/2 meet a server of HTTP/1, one for each stream
+//!   that is open. When one side closes, or closes one half, so does the other.
 //! - Nothing is invented: no `100 Continue` of the proxy's own, no `Date`, no
 //!   `Via`, no `X-Forwarded-For`. A `traceparent` is added only where the client
 //!   sent none that is valid. (RFC 9110 asks for `Via`; it is left out on
@@ -52,6 +53,7 @@ mod exchange_layer;
 mod finisher;
 mod hop_by_hop;
 mod host_pattern;
+mod http2;
 mod journal;
 mod listen;
 mod message_log;
@@ -59,7 +61,9 @@ mod metrics;
 mod moment;
 mod note;
 mod own_connections;
+mod patience;
 mod pending;
+mod preface;
 mod reach;
 mod record;
 mod records_thread;
@@ -72,6 +76,7 @@ mod serving;
 mod ship;
 mod socket;
 mod stamped_io;
+mod stream_log;
 mod strict_head;
 mod target;
 mod trace_context;

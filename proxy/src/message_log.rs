@@ -22,6 +22,17 @@ pub(crate) struct Message<T> {
     pub(crate) head: T,
     /// When its last byte went by, once it has.
     pub(crate) last: Option<T>,
+    /// What lies between its first byte and its last, where several messages go at once.
+    pub(crate) interleaved: Option<Interleaved>,
+}
+
+/// The bytes from a message's first to its last, on a connection that carries several at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Interleaved {
+    /// Bytes of its own frames, their headers included.
+    pub(crate) own: u64,
+    /// Bytes of other messages.
+    pub(crate) others: u64,
 }
 
 /// A request's head as it was sent.
@@ -76,6 +87,7 @@ impl<T: Copy> OpenHead<T> {
                 .unwrap_or_else(|| at(start)),
             head: at(head_end.saturating_sub(1)),
             last: None,
+            interleaved: None,
         }
     }
 

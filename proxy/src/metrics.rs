@@ -130,7 +130,7 @@ impl Metrics {
         );
         registry.register(
             "malformed_requests",
-            "Requests that were not HTTP/1",
+            "Requests, or connections of HTTP/2, that were not HTTP",
             self.malformed.clone(),
         );
         registry.register(
@@ -140,7 +140,7 @@ impl Metrics {
         );
         registry.register(
             "unstamped_requests",
-            "Pipelined requests whose stamps found no room",
+            "Pipelined requests, or streams, whose stamps found no room",
             self.messages_lost.clone(),
         );
         registry.register(
@@ -267,6 +267,12 @@ impl Metrics {
 
     pub(crate) fn connection_error(&self, error: &hyper::Error) {
         if error.is_parse() {
+            self.malformed.inc();
+        }
+    }
+
+    pub(crate) fn stream_connection_error(&self, error: &h2::Error) {
+        if error.is_library() {
             self.malformed.inc();
         }
     }

@@ -25,14 +25,14 @@ pub(crate) struct Reached {
     pub(crate) times: ConnectTimes,
 }
 
-/// Connects to a server, for a client that is on this machine or not.
+/// Connects to a server, for the client at `client`.
 ///
 /// # Errors
 /// The server cannot be reached, or this client may not be led there.
 pub(crate) async fn reach(
     target: &Target,
     worker: &Worker,
-    client_is_local: bool,
+    client: SocketAddr,
 ) -> Result<Reached, ExchangeError> {
     if let Some(path) = &target.unix {
         return reach_unix(path).await;
@@ -41,6 +41,7 @@ pub(crate) async fn reach(
         packets.add_port(target.port);
     }
     let addresses = resolve(target).await?;
+    let client_is_local = client.ip().to_canonical().is_loopback();
     let guarded = !worker.router.is_upstream(target) && !client_is_local;
     if guarded && addresses.iter().copied().any(is_private_to_host) {
         return Err(ExchangeError::Forbidden);

@@ -4,14 +4,14 @@ use opentelemetry_sdk::trace::{IdGenerator, RandomIdGenerator};
 use skewtap_core::clock::{Source, Stamp};
 use skewtap_core::endpoint::QueueWatch;
 use skewtap_core::exchange::{
-    ExchangeRecord, Leg, Outcome, SourceState, Sources, TcpFigures, UNIX_PREFIX,
+    ExchangeRecord, Leg, Outcome, SourceState, Sources, StreamShare, TcpFigures, UNIX_PREFIX,
 };
 use skewtap_core::ids::{SpanId, TraceId};
 use skewtap_core::milestone::{Milestone, Milestones};
 use skewtap_host::WatchResult;
 
 use crate::capture_thread::SeenPackets;
-use crate::journal::{Flow, LegAddresses, OpenExchange, ServerEnds, TcpSpan, UpSide};
+use crate::journal::{Flow, LegAddresses, OpenExchange, ServerEnds, StreamPart, TcpSpan, UpSide};
 use crate::message_log::Message;
 use crate::moment::{Arrival, Departure};
 use crate::wire_join::{self, Told};
@@ -65,6 +65,11 @@ pub(crate) fn of(
             .up
             .as_ref()
             .map(|up| leg(server_ends(&up.ends), up.earlier, up.tcp)),
+        down_stream: share(exchange.stream, exchange.request, exchange.response),
+        up_stream: exchange
+            .up
+            .as_ref()
+            .and_then(|up| share(up.stream, up.request, up.response)),
         milestones,
         client_queue: client.map_or(QueueWatch::NOT_WATCHED, |watch| watch.queue),
         client_process: client.and_then(|watch| watch.process.clone()),
@@ -273,7 +278,27 @@ fn leg([local, peer]: [String; 2], earlier_exchanges: i64, tcp: TcpSpan) -> Leg 
 }
 
 fn length<T>(message: Message<T>) -> Option<i64> {
-    i64::try_from(message.end?.checked_sub(message.start)?).ok()
+    let bytes = match message.interleaved {
+        Some(interleaved) => interleaved.own,
+        None => message.end?.checked_sub(message.start)?,
+    };
+    i64::try_from(bytes).ok()
+}
+
+fn share<Q, S>(
+    stream: Option<StreamPart>,
+    request: Option<Message<Q>>,
+    response: Option<Message<S>>,
+) -> Option<StreamShare> {
+    Some(StreamShare {
+        id: i64::from(stream?.id),
+        request_behind_bytes: request.and_then(behind),
+        response_behind_bytes: response.and_then(behind),
+    })
+}
+
+fn behind<T>(message: Message<T>) -> Option<i64> {
+    i64::try_from(message.interleaved?.others).ok()
 }
 
 fn with_tunnel(message: Option<i64>, flow: Flow) -> Option<i64> {

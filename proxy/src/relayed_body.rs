@@ -11,7 +11,49 @@ use http::header::CONTENT_LENGTH;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 
+use crate::exchange_error::HttpError;
+use crate::http2::StreamBody;
 use crate::journal::Journal;
+
+/// A body as it comes in from either side.
+pub(crate) enum Pieces {
+    /// Of a message of HTTP/1.
+    Message(Incoming),
+    /// Of a stream of HTTP/2.
+    Stream(StreamBody),
+}
+
+impl Body for Pieces {
+    type Data = Bytes;
+    type Error = HttpError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, HttpError>>> {
+        match &mut *self {
+            Self::Message(incoming) => {
+                let polled = Pin::new(incoming).poll_frame(cx);
+                polled.map_err(HttpError::from)
+            }
+            Self::Stream(stream) => Pin::new(stream).poll_frame(cx),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Message(incoming) => incoming.is_end_stream(),
+            Self::Stream(stream) => stream.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Message(incoming) => incoming.size_hint(),
+            Self::Stream(stream) => stream.size_hint(),
+        }
+    }
+}
 
 /// A request's body on its way to the server.
 ///
@@ -19,7 +61,7 @@ use crate::journal::Journal;
 /// not: the pieces go on when the client sends them, and whether the client is told to send
 /// them is between the client and the server.
 pub(crate) struct RequestBody {
-    incoming: Incoming,
+    incoming: Pieces,
     /// Set while the client may wait for `100 Continue`.
     unasked: Option<Rc<RefCell<Journal>>>,
 }
@@ -28,20 +70,28 @@ impl RequestBody {
     /// The body of a request; `expects` says whether the client may wait for `100 Continue`.
     pub(crate) fn new(incoming: Incoming, expects: bool, journal: &Rc<RefCell<Journal>>) -> Self {
         Self {
-            incoming,
+            incoming: Pieces::Message(incoming),
             unasked: expects.then(|| Rc::clone(journal)),
+        }
+    }
+
+    /// The body of a request that came on a stream.
+    pub(crate) fn of_stream(stream: StreamBody) -> Self {
+        Self {
+            incoming: Pieces::Stream(stream),
+            unasked: None,
         }
     }
 }
 
 impl Body for RequestBody {
     type Data = Bytes;
-    type Error = hyper::Error;
+    type Error = HttpError;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, HttpError>>> {
         if let Some(journal) = &self.unasked {
             // The first read makes hyper write a `100 Continue` of its own, which the socket
             // takes out. It finds it only between responses. The connection's task comes
@@ -68,7 +118,7 @@ pub(crate) enum ResponseBody {
     /// The server's, under the framing that its head announces.
     Server {
         /// The pieces.
-        incoming: Incoming,
+        incoming: Pieces,
         /// Whether the head gives the length, so that hyper must not work it out itself.
         announced: bool,
     },
@@ -78,7 +128,7 @@ pub(crate) enum ResponseBody {
 
 impl ResponseBody {
     /// The server's response, with its body to be relayed.
-    pub(crate) fn of_server(response: Response<Incoming>) -> Response<Self> {
+    pub(crate) fn of_server(response: Response<Pieces>) -> Response<Self> {
         let announced = response.headers().contains_key(CONTENT_LENGTH);
         response.map(|incoming| Self::Server {
             incoming,
@@ -89,12 +139,12 @@ impl ResponseBody {
 
 impl Body for ResponseBody {
     type Data = Bytes;
-    type Error = hyper::Error;
+    type Error = HttpError;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, HttpError>>> {
         match &mut *self {
             Self::Server { incoming, .. } => Pin::new(incoming).poll_frame(cx),
             Self::Own(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),

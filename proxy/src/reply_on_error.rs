@@ -8,15 +8,17 @@
 //! | `ambiguous-head` | 400, or 501 for an unknown coding |
 //! | `forwarding-off`, `target-forbidden` | 403 |
 //! | `no-route` | 404 |
-//! | `scheme-unsupported` | 501 |
+//! | `scheme-unsupported`, `tunnel-in-stream` | 501 |
 //! | `upstream-name`, `upstream-refused`, `upstream-unreachable` | 502 |
 //! | `upstream-tls`, `upstream-tls-settings`, `interception` | 502 |
-//! | `upstream-broken`, `upstream-malformed`, `upstream-switched`, `client-gone` | 502 |
+//! | `upstream-broken`, `upstream-closing`, `upstream-reset`, `upstream-malformed` | 502 |
+//! | `upstream-switched`, `client-gone` | 502 |
 //! | `upstream-connect-timeout` | 504 |
 //! | `loop` | 508 |
 //!
-//! A request that is not HTTP/1 never becomes an exchange; hyper answers it
-//! with 400, 414 or 431 and closes the connection.
+//! A request that is not HTTP never becomes an exchange; hyper answers it with 400, 414 or 431
+//! and closes the connection, or the stream is reset. Where the server resets a stream, or leaves
+//! one of a client's streams untouched, the client's stream is reset instead of answered.
 
 use std::error::Error as _;
 
@@ -50,7 +52,8 @@ pub(crate) fn answer(
     }))
 }
 
-fn own(error: &ExchangeError) -> Response<ResponseBody> {
+/// The proxy's own answer.
+pub(crate) fn own(error: &ExchangeError) -> Response<ResponseBody> {
     let text = match error.source() {
         Some(source) => format!("skewtap: {error}: {source}\n"),
         None => format!("skewtap: {error}\n"),

@@ -10,7 +10,7 @@ use crate::authority::Authority;
 use crate::config::{Config, Route};
 use crate::proxy::StartError;
 use crate::target::{Router, Target};
-use crate::tls::{self, Clients, TlsError, TlsSettings};
+use crate::tls::{self, Clients, Offer, TlsError, TlsSettings};
 
 /// Settings in use.
 #[derive(Clone, Debug)]
@@ -69,7 +69,7 @@ async fn load_tls(config: &Config) -> Result<(Option<Arc<ServerConfig>>, Clients
         || settings.upstream_ca.is_some()
         || settings.upstream_identity.is_some()
     {
-        clients.config().await?;
+        clients.config(Offer::Either).await?;
     }
     Ok((server.transpose()?.map(Arc::new), clients))
 }
@@ -79,7 +79,7 @@ async fn load_routes(config: &Config) -> Result<Vec<Option<Clients>>, TlsError> 
     for route in &config.routes {
         let clients = has_own_tls(route).then(|| Clients::new(settings_of(route, &config.tls)));
         if let Some(clients) = &clients {
-            clients.config().await?;
+            clients.config(Offer::Either).await?;
         }
         all.push(clients);
     }

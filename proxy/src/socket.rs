@@ -1,12 +1,10 @@
 //! The socket of a leg: TCP, or a Unix socket towards a server.
 
 use std::io::{self, IoSlice};
-use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
-use socket2::SockRef;
-use tokio::io::Interest;
+use tokio::io::{Interest, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 
 use crate::own_connections::OwnConnection;
@@ -67,17 +65,16 @@ impl Socket {
         }
     }
 
-    /// Looks at what has arrived without taking it; ready with false at the end of the stream.
-    pub(crate) fn poll_peek(&self, cx: &mut Context<'_>) -> Poll<io::Result<bool>> {
-        loop {
-            ready!(self.poll_read_ready(cx))?;
-            let peeked = self.try_io(Interest::READABLE, || {
-                SockRef::from(self).peek(&mut [MaybeUninit::uninit()])
-            });
-            match peeked {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                peeked => return Poll::Ready(peeked.map(|count| count > 0)),
-            }
+    /// Looks at what has arrived without taking it: how many bytes, none at the end of the stream.
+    /// Of clients only, so a Unix socket does not know how.
+    pub(crate) fn poll_peek(
+        &self,
+        cx: &mut Context<'_>,
+        space: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<usize>> {
+        match self {
+            Self::Tcp(stream, _) => stream.poll_peek(cx, space),
+            Self::Unix(_) => Poll::Ready(Err(io::ErrorKind::Unsupported.into())),
         }
     }
 }

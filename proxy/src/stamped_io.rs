@@ -1,4 +1,4 @@
-//! A leg for hyper that tells the journal of every read and write.
+//! A leg for an HTTP library that tells the journal of every read and write.
 
 use std::cell::RefCell;
 use std::io::{self, IoSlice};
@@ -8,7 +8,8 @@ use std::task::{Context, Poll, ready};
 
 use hyper::rt::{ReadBufCursor, Write};
 
-use crate::journal::{Journal, Side};
+use crate::journal::{Journal, Leg, Multiplexed, Side};
+use crate::moment::{Departure, Read};
 use crate::transport::Transport;
 
 /// What hyper writes by itself when it starts to read the body of a request that expects it.
@@ -18,54 +19,93 @@ const INVENTED: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 /// Bytes that reads of all connections of a worker go through, one after the other.
 pub(crate) type Scratch = Rc<RefCell<Box<[u8]>>>;
 
-/// What hyper reads from and writes to; one for each leg of a connection.
+/// Who is told of what passes on a leg.
+pub(crate) enum Witness {
+    /// The journal of an HTTP/1 client, of one of its two legs.
+    One(Rc<RefCell<Journal>>, Side),
+    /// The journal of an HTTP/2 client, of one of its legs.
+    Several(Rc<RefCell<Multiplexed>>, Leg),
+}
+
+impl Witness {
+    fn read(&self, bytes: &[u8], read: Read, transport: &Transport) {
+        let socket = transport.socket();
+        match self {
+            Self::One(journal, side) => journal.borrow_mut().read(*side, bytes, read, socket),
+            Self::Several(journal, leg) => journal.borrow_mut().read(*leg, bytes, read, socket),
+        }
+    }
+
+    fn wrote(&self, written: (&[IoSlice<'_>], usize), when: Departure, transport: &Transport) {
+        match self {
+            Self::One(journal, side) => {
+                journal.borrow_mut().wrote(*side, written, when, transport);
+            }
+            Self::Several(journal, leg) => {
+                journal.borrow_mut().wrote(*leg, written, when, transport);
+            }
+        }
+    }
+
+    fn failed(&self, error: io::Error) -> io::Error {
+        match self {
+            Self::One(journal, side) => journal.borrow_mut().failed(*side),
+            Self::Several(journal, leg) => journal.borrow_mut().failed(*leg),
+        }
+        error
+    }
+
+    fn closing(&self) {
+        if let Self::One(journal, side) = self {
+            journal.borrow_mut().closing(*side);
+        }
+    }
+
+    /// The journal of an HTTP/1 client, on its own leg.
+    fn of_client(&self) -> Option<&Rc<RefCell<Journal>>> {
+        match self {
+            Self::One(journal, Side::Down) => Some(journal),
+            Self::One(_, Side::Up) | Self::Several(..) => None,
+        }
+    }
+}
+
+/// What an HTTP library reads from and writes to; one for each leg of a connection.
 pub(crate) struct StampedIo {
     transport: Transport,
-    side: Side,
-    journal: Rc<RefCell<Journal>>,
+    witness: Witness,
     scratch: Scratch,
     /// Whether what the transport has taken in, but not sent, is an interim response.
     interim_under_way: bool,
 }
 
 impl StampedIo {
-    pub(crate) fn new(
-        transport: Transport,
-        side: Side,
-        journal: Rc<RefCell<Journal>>,
-        scratch: Scratch,
-    ) -> Self {
+    pub(crate) fn new(transport: Transport, witness: Witness, scratch: Scratch) -> Self {
         Self {
             transport,
-            side,
-            journal,
+            witness,
             scratch,
             interim_under_way: false,
         }
     }
 
-    fn failed(&self, error: io::Error) -> io::Error {
-        self.journal.borrow_mut().failed(self.side);
-        error
-    }
-
     /// Passes on the interim responses of the server that are due.
     fn poll_interim(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let others_turn = self.transport.is_sending() && !self.interim_under_way;
-        if self.side == Side::Up || others_turn {
+        let Some(journal) = self.witness.of_client().filter(|_| !others_turn) else {
             return Poll::Ready(Ok(()));
-        }
+        };
         loop {
-            let Some(due) = self.journal.borrow().interim_due() else {
+            let Some(due) = journal.borrow().interim_due() else {
                 return Poll::Ready(Ok(()));
             };
             let sent = [IoSlice::new(&due)];
             let polled = self.transport.poll_send(cx, &sent);
             self.interim_under_way = polled.is_pending() && self.transport.is_sending();
-            let (written, when) = ready!(polled).map_err(|error| self.failed(error))?;
-            let mut journal = self.journal.borrow_mut();
+            let (written, when) = ready!(polled).map_err(|error| self.witness.failed(error))?;
+            let mut journal = journal.borrow_mut();
             journal.interim_sent(written);
-            journal.wrote(self.side, (&sent, written), when, &self.transport);
+            journal.wrote(Side::Down, (&sent, written), when, &self.transport);
             if journal.interim_is_empty() {
                 // A final response may be waiting for its turn.
                 cx.waker().wake_by_ref();
@@ -85,12 +125,10 @@ impl hyper::rt::Read for StampedIo {
         let Some(space) = scratch.get_mut(..room) else {
             return Poll::Ready(Ok(()));
         };
-        let (count, read) =
-            ready!(self.transport.poll_receive(cx, space)).map_err(|error| self.failed(error))?;
+        let received = ready!(self.transport.poll_receive(cx, space));
+        let (count, read) = received.map_err(|error| self.witness.failed(error))?;
         let bytes = space.get(..count).unwrap_or_default();
-        self.journal
-            .borrow_mut()
-            .read(self.side, bytes, read, self.transport.socket());
+        self.witness.read(bytes, read, &self.transport);
         buffer.put_slice(bytes);
         Poll::Ready(Ok(()))
     }
@@ -114,13 +152,13 @@ impl Write for StampedIo {
         let invented = bytes
             .first()
             .is_some_and(|first| first.starts_with(INVENTED));
-        if invented && self.side == Side::Down && self.journal.borrow().between_responses() {
+        let journal = self.witness.of_client().filter(|_| invented);
+        if journal.is_some_and(|journal| journal.borrow().between_responses()) {
             return Poll::Ready(Ok(INVENTED.len()));
         }
-        let (written, when) =
-            ready!(self.transport.poll_send(cx, bytes)).map_err(|error| self.failed(error))?;
-        let mut journal = self.journal.borrow_mut();
-        journal.wrote(self.side, (bytes, written), when, &self.transport);
+        let sent = ready!(self.transport.poll_send(cx, bytes));
+        let (written, when) = sent.map_err(|error| self.witness.failed(error))?;
+        self.witness.wrote((bytes, written), when, &self.transport);
         Poll::Ready(Ok(written))
     }
 
@@ -134,7 +172,7 @@ impl Write for StampedIo {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(self.poll_interim(cx))?;
-        self.journal.borrow_mut().closing(self.side);
+        self.witness.closing();
         self.transport.poll_close(cx)
     }
 }

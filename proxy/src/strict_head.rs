@@ -27,6 +27,20 @@ pub(crate) enum HeadFault {
     Disputed,
 }
 
+impl HeadFault {
+    /// Whether `host`, the only one of a head, is one.
+    ///
+    /// # Errors
+    /// It could be taken for something else.
+    pub(crate) fn of_host(host: &[u8]) -> Result<(), Self> {
+        if is_host(host) {
+            Ok(())
+        } else {
+            Err(Self::Host)
+        }
+    }
+}
+
 /// Finds the first thing that is wrong with the head in `bytes`, which is well-formed otherwise.
 pub(crate) fn check(bytes: &[u8]) -> Result<(), HeadFault> {
     let mut lines = bytes.split_inclusive(|byte| *byte == b'\n');

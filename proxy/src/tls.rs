@@ -16,12 +16,14 @@ use std::task::{Context, Poll, ready};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, Connection, ServerConfig, ServerConnection};
 
+use crate::journal::HttpVersion;
 use crate::moment::{Departure, Read};
 use crate::socket::Socket;
 use crate::transport::receive;
 use record_edges::RecordEdges;
+use settings::HTTP_2;
 
-pub(crate) use settings::{Clients, server_config, server_config_of};
+pub(crate) use settings::{Clients, Offer, server_config, server_config_of};
 pub use settings::{Identity, TlsError, TlsSettings};
 
 /// Most ciphertext read at once: a little more than the longest record.
@@ -98,6 +100,14 @@ impl TlsSession {
             latest_write: None,
             sent,
             close_notified: false,
+        }
+    }
+
+    /// The version of HTTP that the peers agreed on; HTTP/1 if they did not speak of it.
+    pub(crate) fn agreed_on(&self) -> HttpVersion {
+        match self.tls.alpn_protocol() {
+            Some(HTTP_2) => HttpVersion::Http2,
+            Some(_) | None => HttpVersion::Http1,
         }
     }
 

@@ -13,8 +13,9 @@ use std::task::{Context, Poll, ready};
 
 use skewtap_sockstamp::{Received, realtime_ns, receive_into};
 use socket2::SockRef;
-use tokio::io::Interest;
+use tokio::io::{Interest, ReadBuf};
 
+use crate::journal::HttpVersion;
 use crate::moment::{Departure, Read};
 use crate::socket::Socket;
 use crate::tls::TlsSession;
@@ -63,6 +64,29 @@ impl Transport {
         self.socket.as_fd()
     }
 
+    /// The version of HTTP that the TLS handshake settled; `None` without TLS.
+    pub(crate) fn agreed_on(&self) -> Option<HttpVersion> {
+        self.tls.as_ref().map(|tls| tls.borrow().agreed_on())
+    }
+
+    /// Looks at the first bytes that wait in the bare socket, without taking them; none at the
+    /// end of the stream.
+    pub(crate) fn poll_peek<'a>(
+        &self,
+        cx: &mut Context<'_>,
+        space: &'a mut [u8],
+    ) -> Poll<io::Result<&'a [u8]>> {
+        let count = ready!(self.socket.poll_peek(cx, &mut ReadBuf::new(space)))?;
+        Poll::Ready(Ok(space.get(..count).unwrap_or_default()))
+    }
+
+    /// Makes the next look wait until more bytes have come than there are.
+    pub(crate) fn wait_for_more(&self) {
+        let nothing_new = || Err::<(), _>(io::ErrorKind::WouldBlock.into());
+        // Only marks the socket as not ready; what comes later marks it again.
+        let (Ok(()) | Err(_)) = self.socket.try_io(Interest::READABLE, nothing_new);
+    }
+
     /// Reads what has arrived: how many bytes, 0 at the end of the stream, and when.
     pub(crate) fn poll_receive(
         &self,
@@ -108,15 +132,15 @@ impl Transport {
             return tls.borrow_mut().poll_end(cx, &self.socket);
         }
         let before_ns = realtime_ns();
-        match ready!(self.socket.poll_peek(cx)) {
-            Ok(false) => Poll::Ready(Ok(Read {
+        match ready!(self.socket.poll_peek(cx, &mut ReadBuf::new(&mut [0]))) {
+            Ok(0) => Poll::Ready(Ok(Read {
                 kernel_ns: None,
                 before_ns,
                 after_ns: realtime_ns(),
                 drained: true,
                 together: false,
             })),
-            Ok(true) => Poll::Pending,
+            Ok(_) => Poll::Pending,
             Err(error) => Poll::Ready(Err(error)),
         }
     }

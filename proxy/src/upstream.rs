@@ -1,7 +1,10 @@
 //! Sending a request on, over the one connection to the server.
 
+mod on_stream;
+
 use std::future::{Future, poll_fn};
 use std::io;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
@@ -10,21 +13,24 @@ use bytes::Bytes;
 use http::header::{EXPECT, UPGRADE};
 use http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
-use hyper::client::conn::http1::{Builder, SendRequest};
+use hyper::client::conn::http1::{Builder, Connection as HttpConnection, SendRequest};
 use rustls::pki_types::ServerName;
 use tokio::time::{Instant, timeout_at};
 
-use crate::connection::{Beyond, Connection};
+use crate::config::{Config, UpstreamHttp};
+use crate::connection::{Beyond, Connection, Sender};
 use crate::exchange_error::ExchangeError;
-use crate::journal::Side;
+use crate::http2;
+use crate::journal::{Connected, HttpVersion, Side};
 use crate::moment::Read;
 use crate::reach::{Reached, reach};
-use crate::relayed_body::{RequestBody, ResponseBody};
-use crate::stamped_io::StampedIo;
+use crate::relayed_body::{Pieces, RequestBody, ResponseBody};
+use crate::stamped_io::{StampedIo, Witness};
 use crate::target::Target;
-use crate::tls::{Clients, TlsSession};
+use crate::tls::{Clients, Offer, TlsSession};
 use crate::transport::Transport;
 use crate::tunnel::End;
+use crate::worker::Worker;
 
 /// The innermost service: gives the server's response.
 pub(crate) struct Upstream {
@@ -67,16 +73,21 @@ async fn send(
     let expects = request.headers().contains_key(EXPECT);
     let mut request = request.map(|body| RequestBody::new(body, expects, &connection.journal));
     loop {
-        let (mut sender, fresh) = sender_to(&connection, &target).await?;
+        let (mut sender, fresh) = match sender_to(&connection, &target).await? {
+            (Sender::Messages(sender), fresh) => (sender, fresh),
+            (Sender::Streams(sender), _) => {
+                return on_stream::send(&connection, sender, request, &target).await;
+            }
+        };
         connection.journal.borrow_mut().sent_up();
         match sender.try_send_request(request).await {
             Ok(response) => {
                 if response.status() == StatusCode::SWITCHING_PROTOCOLS && !asks_to_switch {
                     return Err(ExchangeError::Unasked);
                 }
-                connection.return_sender(sender);
+                connection.return_sender(Sender::Messages(sender));
                 interim_responses_first(&connection).await;
-                return Ok(ResponseBody::of_server(response));
+                return Ok(ResponseBody::of_server(response.map(Pieces::Message)));
             }
             Err(mut refused) => match refused.take_message() {
                 // The server closed between two exchanges, and no byte of this one has left.
@@ -105,10 +116,14 @@ async fn open_tunnel(
         connection.go_beyond(Beyond::Intercepted(target, config));
         return Ok(Response::new(ResponseBody::Own(None)));
     }
-    let transport = connect_to(connection, target).await?;
-    connection.journal.borrow_mut().sent_up();
+    let client = connection.journal.borrow().client();
+    let dialled = connect_to(&connection.worker, target, client, Offer::Http1).await?;
+    let mut journal = connection.journal.borrow_mut();
+    journal.connected(dialled.connected, HttpVersion::Http1);
+    journal.sent_up();
+    drop(journal);
     connection.go_beyond(Beyond::Tunnel(End {
-        transport,
+        transport: dialled.transport,
         early: Bytes::new(),
     }));
     Ok(Response::new(ResponseBody::Own(None)))
@@ -118,9 +133,9 @@ async fn open_tunnel(
 async fn sender_to(
     connection: &Connection,
     target: &Target,
-) -> Result<(SendRequest<RequestBody>, bool), ExchangeError> {
-    if let Some(mut sender) = connection.take_sender(target)
-        && sender.ready().await.is_ok()
+) -> Result<(Sender, bool), ExchangeError> {
+    if let Some(sender) = connection.take_sender(target)
+        && let Some(sender) = sender.ready().await
     {
         return Ok((sender, false));
     }
@@ -145,31 +160,79 @@ async fn interim_responses_first(connection: &Connection) {
 
 async fn dial(connection: &Connection, target: &Target) -> Result<(), ExchangeError> {
     let worker = &connection.worker;
-    let transport = connect_to(connection, target).await?;
-    let io = StampedIo::new(
-        transport.clone(),
-        Side::Up,
-        Rc::clone(&connection.journal),
-        Rc::clone(&worker.scratch),
-    );
-    let (sender, http) = Builder::new()
-        .preserve_header_case(true)
-        .max_buf_size(worker.config.max_head_bytes)
-        .handshake(io)
-        .await
-        .map_err(ExchangeError::from_hyper)?;
-    connection.install(target.clone(), transport, sender, http);
+    let client = connection.journal.borrow().client();
+    let offer = offer_to(target, worker.config.upstream_http, HttpVersion::Http1);
+    let dialled = connect_to(worker, target, client, offer).await?;
+    connection
+        .journal
+        .borrow_mut()
+        .connected(dialled.connected, dialled.version);
+    let transport = dialled.transport;
+    let witness = Witness::One(Rc::clone(&connection.journal), Side::Up);
+    let io = StampedIo::new(transport.clone(), witness, Rc::clone(&worker.scratch));
+    match dialled.version {
+        HttpVersion::Http1 => {
+            let (sender, http) = handshake(&worker.config, io).await?;
+            connection.install(target.clone(), transport, Sender::Messages(sender), http);
+        }
+        HttpVersion::Http2 => {
+            let (sender, http) = http2::handshake(&worker.config, io).await?;
+            connection.install(target.clone(), transport, Sender::Streams(sender), http);
+        }
+    }
     Ok(())
 }
 
-/// Makes the connection to the server, and notes it.
-async fn connect_to(connection: &Connection, target: &Target) -> Result<Transport, ExchangeError> {
-    let worker = &connection.worker;
+/// Begins to speak HTTP/1 to a server.
+///
+/// # Errors
+/// The connection broke already.
+pub(crate) async fn handshake(
+    config: &Config,
+    io: StampedIo,
+) -> Result<
+    (
+        SendRequest<RequestBody>,
+        HttpConnection<StampedIo, RequestBody>,
+    ),
+    ExchangeError,
+> {
+    let mut builder = Builder::new();
+    builder
+        .preserve_header_case(true)
+        .max_buf_size(config.max_head_bytes);
+    let made = builder.handshake(io).await;
+    made.map_err(ExchangeError::from_hyper)
+}
+
+/// Which versions a server is offered on behalf of a client that speaks `client`.
+pub(crate) fn offer_to(target: &Target, wanted: UpstreamHttp, client: HttpVersion) -> Offer {
+    match (wanted, client) {
+        (UpstreamHttp::Http1, _) | (UpstreamHttp::Auto, HttpVersion::Http1) => Offer::Http1,
+        (UpstreamHttp::Auto, HttpVersion::Http2) if target.tls => Offer::Either,
+        (UpstreamHttp::Http2, _) | (UpstreamHttp::Auto, HttpVersion::Http2) => Offer::Http2,
+    }
+}
+
+/// A connection to a server that stands.
+pub(crate) struct Dialled {
+    pub(crate) transport: Transport,
+    pub(crate) connected: Connected,
+    /// What is spoken on it.
+    pub(crate) version: HttpVersion,
+}
+
+/// Connects to a server on behalf of the client at `client`.
+///
+/// # Errors
+/// Why there is no connection.
+pub(crate) async fn connect_to(
+    worker: &Worker,
+    target: &Target,
+    client: SocketAddr,
+    offer: Offer,
+) -> Result<Dialled, ExchangeError> {
     let allowed = worker.config.connect_timeout;
-    let (client, client_is_local) = {
-        let journal = connection.journal.borrow();
-        (journal.client(), journal.client_is_local())
-    };
     if worker.own.as_ref().is_some_and(|own| own.has(client)) {
         return Err(ExchangeError::Loop);
     }
@@ -178,19 +241,28 @@ async fn connect_to(connection: &Connection, target: &Target) -> Result<Transpor
         socket,
         ends,
         times,
-    } = timeout_at(deadline, reach(target, worker, client_is_local))
+    } = timeout_at(deadline, reach(target, worker, client))
         .await
         .map_err(|_| ExchangeError::ConnectTimeout(allowed))??;
     let mut transport = Transport::plain(socket);
     let tls = if target.tls {
-        let securing = secure(&mut transport, worker.serving.clients_for(target), target);
+        let clients = worker.serving.clients_for(target);
+        let securing = secure(&mut transport, clients, target, offer);
         let secured = timeout_at(deadline, securing).await;
         Some(secured.map_err(|_| ExchangeError::ConnectTimeout(allowed))??)
     } else {
         None
     };
-    connection.journal.borrow_mut().connected(ends, times, tls);
-    Ok(transport)
+    let version = match offer {
+        Offer::Http1 => HttpVersion::Http1,
+        Offer::Http2 => HttpVersion::Http2,
+        Offer::Either => transport.agreed_on().unwrap_or(HttpVersion::Http1),
+    };
+    Ok(Dialled {
+        transport,
+        connected: Connected { ends, times, tls },
+        version,
+    })
 }
 
 /// Puts TLS round the connection; gives the read that ended the handshake.
@@ -198,8 +270,10 @@ async fn secure(
     transport: &mut Transport,
     clients: &Clients,
     target: &Target,
+    offer: Offer,
 ) -> Result<Read, ExchangeError> {
-    let config = clients.config().await.map_err(ExchangeError::TlsSettings)?;
+    let config = clients.config(offer).await;
+    let config = config.map_err(ExchangeError::TlsSettings)?;
     let name = ServerName::try_from(target.host.clone());
     let name = name.map_err(|error| ExchangeError::Tls(io::Error::other(error)))?;
     let session = TlsSession::connect(config, name).map_err(ExchangeError::Tls)?;

@@ -168,30 +168,26 @@ fn leaving<T>(ends: LegAddresses, message: &Message<T>, at: i64) -> WireMessage 
 
 fn forget(index: &mut PacketIndex, exchange: &OpenExchange) {
     let ends = canonical(exchange.down);
+    let floors = exchange.stream.map(|part| part.floor);
     if let Some(request) = &exchange.request {
-        index.forget_before(ends.peer, ends.local, request.first.user_ns, request.start);
+        let before = floors.map_or(request.start, |(requests, _)| requests);
+        index.forget_before(ends.peer, ends.local, request.first.user_ns, before);
     }
     if let Some(response) = &exchange.response {
-        index.forget_before(
-            ends.local,
-            ends.peer,
-            response.first.after_ns,
-            response.start,
-        );
+        let before = floors.map_or(response.start, |(_, responses)| responses);
+        index.forget_before(ends.local, ends.peer, response.first.after_ns, before);
     }
     let Some((up, ends)) = up_over_tcp(exchange) else {
         return;
     };
+    let floors = up.stream.map(|part| part.floor);
     if let Some(request) = &up.request {
-        index.forget_before(ends.local, ends.peer, request.first.after_ns, request.start);
+        let before = floors.map_or(request.start, |(requests, _)| requests);
+        index.forget_before(ends.local, ends.peer, request.first.after_ns, before);
     }
     if let Some(response) = &up.response {
-        index.forget_before(
-            ends.peer,
-            ends.local,
-            response.first.user_ns,
-            response.start,
-        );
+        let before = floors.map_or(response.start, |(_, responses)| responses);
+        index.forget_before(ends.peer, ends.local, response.first.user_ns, before);
     }
 }
 

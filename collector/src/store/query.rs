@@ -1,6 +1,7 @@
 //! Reading verdicts. Readers have connections of their own and never hold up the writer.
 
 pub(crate) mod aggregates;
+mod counted;
 mod edges_matching;
 mod list;
 mod quantiles;

@@ -2,6 +2,7 @@
 //!
 //! - [`http_boundary`]: at which byte of a TCP stream each HTTP/1 message
 //!   starts and ends.
+//! - [`http2_boundary`]: the same of each HTTP/2 frame.
 //! - [`live`], [`pcap_file`]: frames as they pass, or from a capture file.
 //! - [`frame`], [`tcp_segment`]: a frame, and the TCP segment that it carries.
 //! - [`tcp_stream`], [`tcp_connection`], [`packet_index`]: when each byte of
@@ -13,6 +14,7 @@
 #![forbid(unsafe_code)]
 
 pub mod frame;
+pub mod http2_boundary;
 pub mod http_boundary;
 pub mod live;
 pub mod packet_index;

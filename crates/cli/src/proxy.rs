@@ -84,6 +84,7 @@ fn config(args: &ProxyArgs, otlp: Url) -> anyhow::Result<Config> {
         routes: args.routes.iter().map(RouteArgs::route).collect(),
         transparent: args.transparent,
         forward: !args.transparent,
+        upstream_http: args.upstream_http.into(),
         otlp: (!args.no_records).then_some(otlp),
         kernel_stamps: !args.no_stamps,
         capture: !args.no_capture,

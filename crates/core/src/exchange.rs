@@ -42,6 +42,10 @@ pub struct ExchangeRecord {
     pub down: Leg,
     /// The connection to the server; `None` when none was made.
     pub up: Option<Leg>,
+    /// The stream it took on the client's connection; `None` where that is HTTP/1.
+    pub down_stream: Option<StreamShare>,
+    /// The stream it took on the connection to the server; `None` where that is HTTP/1.
+    pub up_stream: Option<StreamShare>,
     /// The stamps.
     pub milestones: Milestones,
     /// The client's receive queue after the response was written.
@@ -142,6 +146,22 @@ impl Leg {
     pub fn is_unix(&self) -> bool {
         self.peer.starts_with(UNIX_PREFIX)
     }
+}
+
+/// A stream of an HTTP/2 connection, and how much of others' went between its bytes.
+///
+/// Bytes of one message can wait behind bytes of another although both ends are ready for them.
+/// The counts say how many bytes did so, not for how long: between two frames of a stream the
+/// connection may have been idle as well.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StreamShare {
+    /// The stream's number.
+    pub id: i64,
+    /// Bytes of other streams' messages between the first and the last byte of the request;
+    /// `None` if not all of it went by.
+    pub request_behind_bytes: Option<i64>,
+    /// The same of the final response.
+    pub response_behind_bytes: Option<i64>,
 }
 
 /// What the kernel's `TCP_INFO` adds at the end of an exchange.

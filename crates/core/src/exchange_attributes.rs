@@ -98,14 +98,12 @@ pub fn write(record: &ExchangeRecord) -> ExchangeSpan {
     if let Some(up) = &record.up {
         out.leg("up", up);
     }
+    out.optional_json("skewtap.down.stream", record.down_stream.as_ref());
+    out.optional_json("skewtap.up.stream", record.up_stream.as_ref());
     out.json("skewtap.client.queue", &record.client_queue);
     out.json("skewtap.server.queue", &record.server_queue);
-    if let Some(process) = &record.client_process {
-        out.json("skewtap.client.process", process);
-    }
-    if let Some(process) = &record.server_process {
-        out.json("skewtap.server.process", process);
-    }
+    out.optional_json("skewtap.client.process", record.client_process.as_ref());
+    out.optional_json("skewtap.server.process", record.server_process.as_ref());
     out.json("skewtap.sources", &record.sources);
     out.int("skewtap.clock_step_ns", record.clock_step_ns);
     for (milestone, stamp) in record.milestones.iter() {
@@ -165,6 +163,8 @@ pub fn read(
         response_bytes: from.optional_int("skewtap.response.bytes")?,
         down: from.leg("down")?,
         up: if has_up { Some(from.leg("up")?) } else { None },
+        down_stream: from.optional_json("skewtap.down.stream")?,
+        up_stream: from.optional_json("skewtap.up.stream")?,
         milestones: from.milestones()?,
         client_queue: from.json("skewtap.client.queue")?,
         client_process: from.optional_json("skewtap.client.process")?,
@@ -202,6 +202,12 @@ impl Writer {
         // The types given here have string keys and no floats, so this cannot fail.
         if let Ok(text) = serde_json::to_string(value) {
             self.0.insert(key.to_owned(), AttributeValue::Text(text));
+        }
+    }
+
+    fn optional_json<T: Serialize>(&mut self, key: &str, value: Option<&T>) {
+        if let Some(value) = value {
+            self.json(key, value);
         }
     }
 

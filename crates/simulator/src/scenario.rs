@@ -127,6 +127,8 @@ impl Scenario {
             response_bytes: Some(300),
             down: leg("127.0.0.1:8080", "127.0.0.1:41000"),
             up: Some(leg("127.0.0.1:42000", "127.0.0.1:9000")),
+            down_stream: None,
+            up_stream: None,
             milestones,
             client_queue: queue,
             client_process: sampled.then(|| process(self.meanwhile)),

@@ -9,8 +9,10 @@ use std::sync::Arc;
 use skewtap_sockstamp::{TcpInfo, tcp_info};
 
 use super::open_exchange::UpSide;
+use super::stream_part::StreamPart;
 use crate::message_log::{RequestLog, ResponseLog};
 use crate::moment::{Arrival, ArrivalBounds, Counted, Departure, Read};
+use crate::stream_log::StreamLog;
 
 /// Both ends of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,9 +65,9 @@ pub(crate) struct ConnectTimes {
     pub(crate) connected_ns: i64,
 }
 
-/// The connection from the client.
+/// The connection from the client, with the logs of what passes in both directions.
 #[derive(Debug)]
-pub(super) struct DownLeg {
+pub(super) struct DownLeg<R = RequestLog<Arrival>, S = ResponseLog<Departure>> {
     pub(super) addresses: LegAddresses,
     pub(super) accepted_ns: i64,
     /// When TLS was agreed on, if it was.
@@ -73,13 +75,18 @@ pub(super) struct DownLeg {
     /// Bytes sent so far as the socket counts them, where TLS makes that more.
     pub(super) ciphertext: Option<u64>,
     pub(super) bounds: ArrivalBounds,
-    pub(super) requests: RequestLog<Arrival>,
-    pub(super) responses: ResponseLog<Departure>,
+    pub(super) requests: R,
+    pub(super) responses: S,
     pub(super) tcp: Option<TcpInfo>,
 }
 
-impl DownLeg {
-    pub(super) fn new(addresses: LegAddresses, accepted_ns: i64, tls: Option<Read>) -> Self {
+impl<R, S> DownLeg<R, S> {
+    pub(super) fn new(
+        addresses: LegAddresses,
+        accepted_ns: i64,
+        tls: Option<Read>,
+        (requests, responses): (R, S),
+    ) -> Self {
         let (bounds, tls) = after_handshake(accepted_ns, tls);
         Self {
             addresses,
@@ -87,55 +94,131 @@ impl DownLeg {
             tls,
             ciphertext: None,
             bounds,
-            requests: RequestLog::new(),
-            responses: ResponseLog::new(),
+            requests,
+            responses,
             tcp: None,
         }
     }
 }
 
-/// The connection to the server.
+/// The version of HTTP that is spoken on a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HttpVersion {
+    /// HTTP/1.0 or HTTP/1.1: one exchange at a time.
+    Http1,
+    /// HTTP/2: several at once, each a stream.
+    Http2,
+}
+
+/// The logs of what passes to and from a server.
+#[derive(Debug)]
+pub(super) enum Talk {
+    /// One exchange after the other.
+    Messages {
+        requests: RequestLog<Departure>,
+        responses: ResponseLog<Arrival>,
+    },
+    /// Several at once.
+    Streams {
+        requests: StreamLog<Departure>,
+        responses: StreamLog<Arrival>,
+    },
+}
+
+/// A connection to a server.
 #[derive(Debug)]
 pub(super) struct UpLeg {
     ends: ServerEnds,
     times: ConnectTimes,
     exchanges: i64,
-    tls: Option<Arrival>,
+    pub(super) tls: Option<Arrival>,
     /// Bytes sent so far as the socket counts them, where TLS makes that more.
     pub(super) ciphertext: Option<u64>,
     pub(super) bounds: ArrivalBounds,
-    pub(super) requests: RequestLog<Departure>,
-    pub(super) responses: ResponseLog<Arrival>,
+    pub(super) talk: Talk,
     pub(super) tcp: Option<TcpInfo>,
 }
 
+/// How a connection to a server came to stand.
+#[derive(Clone, Debug)]
+pub(crate) struct Connected {
+    pub(crate) ends: ServerEnds,
+    pub(crate) times: ConnectTimes,
+    /// The read that ended the TLS handshake, if TLS is round it.
+    pub(crate) tls: Option<Read>,
+}
+
 impl UpLeg {
-    pub(super) fn new(ends: ServerEnds, times: ConnectTimes, tls: Option<Read>) -> Self {
-        let (bounds, tls) = after_handshake(times.connected_ns, tls);
+    pub(super) fn new(connected: Connected, version: HttpVersion) -> Self {
+        let times = connected.times;
+        let (bounds, tls) = after_handshake(times.connected_ns, connected.tls);
+        let talk = match version {
+            HttpVersion::Http1 => Talk::Messages {
+                requests: RequestLog::new(),
+                responses: ResponseLog::new(),
+            },
+            HttpVersion::Http2 => Talk::Streams {
+                requests: StreamLog::to_server(),
+                responses: StreamLog::of_responses(),
+            },
+        };
         Self {
-            ends,
+            ends: connected.ends,
             times,
             exchanges: 0,
             tls,
             ciphertext: None,
             bounds,
-            requests: RequestLog::new(),
-            responses: ResponseLog::new(),
+            talk,
             tcp: None,
         }
     }
 
-    /// The next exchange on this connection.
-    pub(super) fn begin(&mut self) -> UpSide {
+    /// The next exchange on this connection; `stream` is the one it takes, where there are any.
+    pub(super) fn begin(&mut self, stream: Option<u32>) -> UpSide {
         let earlier = self.exchanges;
         self.exchanges += 1;
-        UpSide::new(
+        let mut side = UpSide::new(
             self.ends.clone(),
             earlier,
             (earlier == 0).then_some(self.times),
             self.tls,
             self.tcp,
-        )
+        );
+        if let (
+            Some(stream),
+            Talk::Streams {
+                requests,
+                responses,
+            },
+        ) = (stream, &mut self.talk)
+        {
+            requests.expect(stream);
+            responses.expect(stream);
+            side.stream = Some(StreamPart::new(stream));
+        }
+        side
+    }
+
+    /// Follows a stream no longer whose exchange is over.
+    pub(super) fn forget(&mut self, part: &mut StreamPart) {
+        if let Talk::Streams {
+            requests,
+            responses,
+        } = &mut self.talk
+        {
+            requests.forget(part.id);
+            responses.forget(part.id);
+            part.ends(requests, responses);
+        }
+    }
+
+    /// Bytes that have come from the server, as HTTP counts them.
+    pub(super) fn received(&self) -> u64 {
+        match &self.talk {
+            Talk::Messages { responses, .. } => responses.offset(),
+            Talk::Streams { responses, .. } => responses.offset(),
+        }
     }
 }
 
@@ -197,6 +280,14 @@ impl<'a> ReadBytes<'a> {
     /// The kernel's figures just after the read.
     pub(super) fn figures(&self) -> Option<TcpInfo> {
         *self.figures.get_or_init(|| tcp_info(self.socket).ok())
+    }
+
+    /// Keeps the count of segments going where nothing in the read needed it, as in one that had
+    /// settings or window updates only. Under TLS there is no such count.
+    pub(super) fn keep_counting(&self, tls: Option<Arrival>) {
+        if self.read.drained && tls.is_none() {
+            self.figures();
+        }
     }
 
     /// The bounds for the next read, and the figures if they were asked for.

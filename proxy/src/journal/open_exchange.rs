@@ -9,6 +9,7 @@ use skewtap_sockstamp::{TcpInfo, monotonic_ns, realtime_ns};
 
 use super::Side;
 use super::leg::{ConnectTimes, DownLeg, LegAddresses, ServerEnds};
+use super::stream_part::StreamPart;
 use super::tunnel::{Flow, Tunnel};
 use crate::message_log::Message;
 use crate::moment::{Arrival, Departure};
@@ -52,6 +53,8 @@ pub(crate) struct OpenExchange {
     pub(crate) accepted_ns: Option<i64>,
     /// When TLS was agreed on with the client, if it is round the connection.
     pub(crate) down_tls: Option<Arrival>,
+    /// Which stream of the client's connection it took, if that carries several.
+    pub(crate) stream: Option<StreamPart>,
     pub(crate) request: Option<Message<Arrival>>,
     pub(crate) sent_continue: Option<Message<Departure>>,
     pub(crate) response: Option<Message<Departure>>,
@@ -77,6 +80,8 @@ pub(crate) struct UpSide {
     pub(crate) connect: Option<ConnectTimes>,
     /// When TLS was agreed on with the server, if it is round the connection.
     pub(crate) tls: Option<Arrival>,
+    /// Which stream of the connection it took, if that carries several.
+    pub(crate) stream: Option<StreamPart>,
     pub(crate) request: Option<Message<Departure>>,
     pub(crate) got_continue: Option<Message<Arrival>>,
     pub(crate) response: Option<Message<Arrival>>,
@@ -101,6 +106,7 @@ impl UpSide {
             tcp,
             connect,
             tls,
+            stream: None,
             request: None,
             got_continue: None,
             response: None,
@@ -111,11 +117,11 @@ impl UpSide {
 
 impl OpenExchange {
     /// Opens the exchange number `index` of a connection.
-    pub(super) fn new(
+    pub(super) fn new<R, S>(
         id: u64,
         facts: RequestFacts,
         request: Option<Message<Arrival>>,
-        down: &DownLeg,
+        down: &DownLeg<R, S>,
         index: u64,
     ) -> Self {
         Self {
@@ -145,6 +151,7 @@ impl OpenExchange {
             down_tcp: TcpSpan::default(),
             accepted_ns: None,
             down_tls: None,
+            stream: None,
             request: None,
             sent_continue: None,
             response: None,

@@ -110,7 +110,10 @@ impl Journal {
         };
         let (bounds, offset, tcp) = match (side, up) {
             (Side::Down, _) => (&mut down.bounds, down.requests.offset(), &mut down.tcp),
-            (Side::Up, Some(up)) => (&mut up.bounds, up.responses.offset(), &mut up.tcp),
+            (Side::Up, Some(up)) => {
+                let received = up.received();
+                (&mut up.bounds, received, &mut up.tcp)
+            }
             (Side::Up, None) => return,
         };
         if count == 0 {

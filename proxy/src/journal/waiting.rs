@@ -65,6 +65,7 @@ mod tests {
             first: 0,
             head: 0,
             last: None,
+            interleaved: None,
         }
     }
 

@@ -8,8 +8,30 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
 use tokio::sync::OnceCell;
 
-/// The one protocol that is offered and accepted inside TLS.
+/// The protocols that are offered and accepted inside TLS, as their names are registered.
 const HTTP_1_1: &[u8] = b"http/1.1";
+pub(super) const HTTP_2: &[u8] = b"h2";
+
+/// Which versions of HTTP a server is offered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Offer {
+    /// HTTP/1.1 only.
+    Http1,
+    /// HTTP/2 only.
+    Http2,
+    /// Both, HTTP/2 rather; the server chooses.
+    Either,
+}
+
+impl Offer {
+    fn protocols(self) -> Vec<Vec<u8>> {
+        match self {
+            Self::Http1 => vec![HTTP_1_1.to_vec()],
+            Self::Http2 => vec![HTTP_2.to_vec()],
+            Self::Either => vec![HTTP_2.to_vec(), HTTP_1_1.to_vec()],
+        }
+    }
+}
 
 /// How the proxy speaks TLS to servers and clients.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -76,31 +98,59 @@ pub enum TlsError {
 #[derive(Debug)]
 pub(crate) struct Clients {
     settings: TlsSettings,
-    config: OnceCell<Arc<ClientConfig>>,
+    configs: OnceCell<Configs>,
+}
+
+/// One for each offer.
+#[derive(Clone, Debug)]
+struct Configs {
+    http1: Arc<ClientConfig>,
+    http2: Arc<ClientConfig>,
+    either: Arc<ClientConfig>,
+}
+
+impl Configs {
+    fn new(config: &ClientConfig) -> Self {
+        let offering = |offer: Offer| {
+            let mut config = config.clone();
+            config.alpn_protocols = offer.protocols();
+            Arc::new(config)
+        };
+        Self {
+            http1: offering(Offer::Http1),
+            http2: offering(Offer::Http2),
+            either: offering(Offer::Either),
+        }
+    }
 }
 
 impl Clients {
     pub(crate) fn new(settings: TlsSettings) -> Self {
         Self {
             settings,
-            config: OnceCell::new(),
+            configs: OnceCell::new(),
         }
     }
 
-    /// The settings of every connection to a server.
+    /// The settings of every connection to a server that is offered this.
     ///
     /// # Errors
     /// A file cannot be used.
-    pub(crate) async fn config(&self) -> Result<Arc<ClientConfig>, TlsError> {
+    pub(crate) async fn config(&self, offer: Offer) -> Result<Arc<ClientConfig>, TlsError> {
         let load = || async {
             let settings = self.settings.clone();
             let loading = tokio::task::spawn_blocking(move || client_config(&settings));
             loading
                 .await
                 .unwrap_or(Err(TlsError::GivenUp))
-                .map(Arc::new)
+                .map(|config| Configs::new(&config))
         };
-        self.config.get_or_try_init(load).await.cloned()
+        let configs = self.configs.get_or_try_init(load).await?;
+        Ok(Arc::clone(match offer {
+            Offer::Http1 => &configs.http1,
+            Offer::Http2 => &configs.http2,
+            Offer::Either => &configs.either,
+        }))
     }
 }
 
@@ -129,7 +179,7 @@ pub(crate) fn server_config_of(
         .with_safe_default_protocol_versions()?
         .with_no_client_auth()
         .with_single_cert(certificates, key)?;
-    config.alpn_protocols = vec![HTTP_1_1.to_vec()];
+    config.alpn_protocols = Offer::Either.protocols();
     Ok(config)
 }
 
@@ -157,7 +207,7 @@ fn client_config(settings: &TlsSettings) -> Result<ClientConfig, TlsError> {
     let builder = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()?
         .with_root_certificates(roots);
-    let mut config = match &settings.upstream_identity {
+    let config = match &settings.upstream_identity {
         None => builder.with_no_client_auth(),
         Some(identity) => {
             let (certificates, key) = load(identity)?;
@@ -170,7 +220,6 @@ fn client_config(settings: &TlsSettings) -> Result<ClientConfig, TlsError> {
                 })?
         }
     };
-    config.alpn_protocols = vec![HTTP_1_1.to_vec()];
     Ok(config)
 }
 

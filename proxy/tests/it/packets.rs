@@ -10,6 +10,7 @@ use skewtap_core::milestone::Milestone;
 
 use crate::harness::{Running, assert_within, config, now_ns, origin, stamp, timed_write};
 use crate::not_run::not_run;
+use crate::streams;
 use crate::wire::{expect, expect_end, head};
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
@@ -120,4 +121,58 @@ fn packets_of_a_new_port_are_captured_from_then_on_needs_cap_net_raw() {
     let records = proxy.records(2);
     let came = stamp(&records[1], Milestone::UpResponseFirst, Source::Packet);
     assert_within(came, answered[1], "the second response");
+}
+
+#[test]
+fn packets_time_each_stream_needs_cap_net_raw() {
+    const PAUSE: Duration = Duration::from_millis(40);
+    streams::run(async {
+        let origin = streams::origin(|request, mut respond| async move {
+            let pauses: u32 = request.uri().path()[1..].parse().unwrap();
+            tokio::time::sleep(PAUSE * pauses).await;
+            respond
+                .send_response(http::Response::new(()), true)
+                .unwrap();
+        })
+        .await;
+        let name = "packets_time_each_stream_needs_cap_net_raw";
+        let Some(proxy) = capturing(name, origin.address) else {
+            return;
+        };
+        let client = streams::client(proxy.addresses.traffic).await;
+        let began = now_ns();
+        let mut under_way = Vec::new();
+        for pauses in 0..3 {
+            let mut client = client.clone().ready().await.unwrap();
+            let request = streams::request("GET", &format!("/{pauses}"));
+            under_way.push(client.send_request(request, true).unwrap().0);
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        for response in under_way {
+            assert_eq!(response.await.unwrap().status(), 200);
+        }
+        let ended = now_ns();
+        for record in proxy.records(3) {
+            let pauses: i64 = record.path[1..].parse().unwrap();
+            let packet = |milestone| stamp(&record, milestone, Source::Packet);
+            let (asked, answered) = (
+                packet(Milestone::UpRequestLast),
+                packet(Milestone::UpResponseFirst),
+            );
+            let waited = answered.hi() - asked.lo();
+            assert!(waited >= pauses * 40_000_000, "{pauses}: {waited} ns");
+            for milestone in [
+                Milestone::DownRequestFirst,
+                Milestone::UpRequestFirst,
+                Milestone::UpResponseLast,
+                Milestone::DownResponseLast,
+            ] {
+                let stamp = packet(milestone);
+                assert_within(stamp, (began, ended), milestone.name());
+                assert!(stamp.width() < 1_000_000, "{milestone}");
+            }
+            let kernel = stamp(&record, Milestone::UpResponseFirst, Source::Kernel);
+            assert!((kernel.hi() - answered.hi()).abs() < 5_000_000);
+        }
+    });
 }

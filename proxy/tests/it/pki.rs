@@ -91,6 +91,11 @@ impl Pki {
             .unwrap()
     }
 
+    /// A client that trusts this authority.
+    pub(crate) fn trusted(&self) -> Trusting {
+        Trusting::new(self.root().clone())
+    }
+
     /// A client that trusts the certificate in `file`.
     pub(crate) fn trusting(file: &Path) -> Trusting {
         Trusting::new(CertificateDer::from_pem_file(file).unwrap())
@@ -106,6 +111,14 @@ impl Pki {
 }
 
 impl Trusting {
+    /// The client's settings, with these protocols offered.
+    pub(crate) fn offering(&self, protocols: &[&str]) -> Arc<ClientConfig> {
+        let mut config = ClientConfig::clone(&self.0);
+        let bytes = |name: &&str| name.as_bytes().to_vec();
+        config.alpn_protocols = protocols.iter().map(bytes).collect();
+        Arc::new(config)
+    }
+
     fn new(root: CertificateDer<'static>) -> Self {
         let mut roots = RootCertStore::empty();
         roots.add(root).unwrap();

@@ -3,6 +3,7 @@
 mod limits;
 mod route;
 mod tls;
+mod upstream_http;
 
 use std::env;
 use std::net::SocketAddr;
@@ -14,6 +15,7 @@ use url::Url;
 use self::limits::LimitArgs;
 pub(crate) use self::route::RouteArgs;
 use self::tls::TlsArgs;
+use self::upstream_http::HttpArg;
 use super::endpoint::{http_origin, server_origin};
 use crate::failure::Exit;
 
@@ -74,6 +76,15 @@ pub(crate) struct ProxyArgs {
         conflicts_with_all = ["upstream", "tls_cert", "intercept"]
     )]
     pub(crate) transparent: bool,
+    /// The version of HTTP spoken to servers
+    #[arg(
+        long,
+        value_name = "VERSION",
+        env = "SKEWTAP_UPSTREAM_HTTP",
+        value_enum,
+        default_value_t = HttpArg::Auto
+    )]
+    pub(crate) upstream_http: HttpArg,
     /// The collector, OTLP over gRPC [default: OTEL_EXPORTER_OTLP_TRACES_ENDPOINT, else
     /// OTEL_EXPORTER_OTLP_ENDPOINT, else http://127.0.0.1:4317]
     #[arg(long, value_name = "URL", env = "SKEWTAP_OTLP", value_parser = http_origin)]

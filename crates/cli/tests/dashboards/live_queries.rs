@@ -91,11 +91,20 @@ fn await_scraped(prometheus: &Prometheus, rounds: u32) {
             prometheus.value(query).filter(|found| *found >= value)
         });
     }
-    let now = prometheus.value("vector(time())").unwrap();
-    let evaluated = "min(timestamp(edge:skewtap_unexplained_over_50ms:ratio_rate3d))";
-    await_some(evaluated, || {
-        prometheus.value(evaluated).filter(|at| *at > now)
-    });
+    await_evaluated(prometheus);
+}
+
+/// Waits until every group of rules has been evaluated from the start once more. The first
+/// evaluation that ends may have begun before what was scraped last.
+fn await_evaluated(prometheus: &Prometheus) {
+    for _ in 0..2 {
+        let before = prometheus.last_evaluations();
+        await_some("an evaluation of all rules", || {
+            let now = prometheus.last_evaluations();
+            let all = before.iter().zip(&now).all(|(then, now)| then != now);
+            all.then_some(())
+        });
+    }
 }
 
 /// Name and query of each rule, and whether it must find something.

@@ -91,11 +91,25 @@ impl Prometheus {
 
     /// Every rule it has loaded, as its API describes it.
     pub(super) fn rules(&self) -> Vec<Value> {
-        let answer = self.ask("/api/v1/rules", None).unwrap();
-        let groups = answer["groups"].as_array().unwrap().iter();
+        let groups = self.rule_groups();
         groups
+            .iter()
             .flat_map(|group| group["rules"].as_array().unwrap().clone())
             .collect()
+    }
+
+    /// When the last completed evaluation of each group of rules began, in the order of the groups.
+    pub(super) fn last_evaluations(&self) -> Vec<Value> {
+        let groups = self.rule_groups();
+        groups
+            .iter()
+            .map(|group| group["lastEvaluation"].clone())
+            .collect()
+    }
+
+    fn rule_groups(&self) -> Vec<Value> {
+        let answer = self.ask("/api/v1/rules", None).unwrap();
+        answer["groups"].as_array().unwrap().clone()
     }
 
     /// The data of an answer of the API, or what is wrong.

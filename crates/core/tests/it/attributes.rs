@@ -10,7 +10,9 @@ use skewtap_core::clock::{Source, Stamp};
 use skewtap_core::endpoint::{
     Activity, ActivityCount, ProcessWatch, QueueOutcome, QueueWatch, ThreadWatch,
 };
-use skewtap_core::exchange::{ExchangeRecord, Leg, Outcome, SourceState, Sources, TcpFigures};
+use skewtap_core::exchange::{
+    ExchangeRecord, Leg, Outcome, SourceState, Sources, StreamShare, TcpFigures,
+};
 use skewtap_core::exchange_attributes::{
     AttributeValue, ExchangeSpan, ReadError, VERSION_KEY, read, write,
 };
@@ -101,6 +103,18 @@ fn any_leg() -> impl Strategy<Value = Leg> {
         })
 }
 
+fn any_stream() -> impl Strategy<Value = Option<StreamShare>> {
+    let behind = || option::of(any::<i64>());
+    let share = (any::<i64>(), behind(), behind());
+    option::of(share.prop_map(
+        |(id, request_behind_bytes, response_behind_bytes)| StreamShare {
+            id,
+            request_behind_bytes,
+            response_behind_bytes,
+        },
+    ))
+}
+
 prop_compose! {
     fn any_record()(
         (trace, span, parent) in (uniform16(1_u8..), uniform8(1_u8..), option::of(uniform8(1_u8..))),
@@ -112,6 +126,7 @@ prop_compose! {
             option::of(any::<i64>()), option::of(any::<i64>()), any::<i64>()
         ),
         (down, up, milestones) in (any_leg(), option::of(any_leg()), any_milestones()),
+        (down_stream, up_stream) in (any_stream(), any_stream()),
         (client_process, server_process) in (option::of(any_process()), option::of(any_process())),
         (why, polls, unread_polls) in (".{0,30}", any::<u32>(), any::<u32>()),
     ) -> ExchangeRecord {
@@ -122,7 +137,7 @@ prop_compose! {
             span_id: SpanId::from_bytes(&span).unwrap(),
             parent_span_id: parent.map(|parent| SpanId::from_bytes(&parent).unwrap()),
             sampled, method, scheme, authority, path, status, outcome,
-            request_bytes, response_bytes, down, up, milestones,
+            request_bytes, response_bytes, down, up, down_stream, up_stream, milestones,
             client_queue: queue,
             client_process,
             server_queue: QueueWatch::NOT_WATCHED,

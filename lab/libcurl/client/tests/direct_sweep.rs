@@ -22,8 +22,6 @@ const RECORDED: &str = match env!("CARGO_PKG_NAME").as_bytes() {
     b"libcurl-blind-sleep" => include_str!("../../sweep-buggy.tsv"),
     _ => include_str!("../../sweep-fixed.tsv"),
 };
-/// Below this a client is not late.
-const LATE_SECONDS: f64 = 0.05;
 /// How far the windows of two runs may lie apart.
 const TOLERANCE_SECONDS: f64 = 0.04;
 /// Calls of 33 that the machine's other work may have put out of step.

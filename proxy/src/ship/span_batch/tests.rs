@@ -4,7 +4,7 @@ use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue};
 use prost::Message as _;
 use skewtap_core::clock::{Source, Stamp};
 use skewtap_core::endpoint::QueueWatch;
-use skewtap_core::exchange::{Leg, Outcome, SourceState, Sources};
+use skewtap_core::exchange::{Leg, Outcome, SourceState, Sources, StreamShare};
 use skewtap_core::ids::{SpanId, TraceId};
 use skewtap_core::milestone::{Milestone, Milestones};
 
@@ -117,6 +117,12 @@ fn record(number: u8, client_has_span: bool) -> ExchangeRecord {
         response_bytes: None,
         down: leg(8080),
         up: Some(leg(9000)),
+        down_stream: None,
+        up_stream: Some(StreamShare {
+            id: 5,
+            request_behind_bytes: None,
+            response_behind_bytes: Some(7),
+        }),
         milestones,
         client_queue: QueueWatch::NOT_WATCHED,
         client_process: None,

@@ -26,6 +26,23 @@ pub(crate) struct LimitArgs {
         default_value_t = 65_536
     )]
     pub(crate) max_head_bytes: usize,
+    /// Most streams at once on one HTTP/2 connection, 1 to 10000; more are refused
+    #[arg(
+        long,
+        value_name = "NUMBER",
+        env = "SKEWTAP_MAX_STREAMS",
+        default_value_t = 100
+    )]
+    pub(crate) max_streams: u32,
+    /// Most streams that a client may take back within a second on one HTTP/2 connection, 1 to
+    /// 1000000; with more the connection is closed
+    #[arg(
+        long,
+        value_name = "NUMBER",
+        env = "SKEWTAP_MAX_RESETS",
+        default_value_t = 1_000
+    )]
+    pub(crate) max_resets: u64,
     /// Longest time for a request's head, or a TLS handshake, from begin to end, 100ms to 1h
     #[arg(long, value_name = "TIME", env = "SKEWTAP_HEAD_TIMEOUT", default_value = "30s", value_parser = time)]
     pub(crate) head_timeout: Duration,
@@ -48,6 +65,8 @@ impl LimitArgs {
         Config {
             max_connections: self.max_connections,
             max_head_bytes: self.max_head_bytes,
+            max_streams: self.max_streams,
+            max_resets: self.max_resets,
             head_timeout: self.head_timeout,
             idle_timeout: self.idle_timeout,
             connect_timeout: self.connect_timeout,
