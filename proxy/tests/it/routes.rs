@@ -2,14 +2,18 @@
 
 use std::io::Write as _;
 use std::net::SocketAddr;
+use std::os::unix::net::UnixListener;
 
 use skewtap_core::exchange::Outcome;
-use skewtap_proxy::config::Route;
+use skewtap_proxy::config::{Route, UpstreamHttp};
 use skewtap_proxy::tls::TlsSettings;
 
 use crate::harness::{Running, config, nobody, origin};
 use crate::pki::Pki;
+use crate::streams;
 use crate::wire::{exactly, expect, head};
+
+const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
 /// A server that says its name, in as many connections, one request in each.
 fn named(name: &'static str, connections: usize) -> SocketAddr {
@@ -164,6 +168,57 @@ fn each_route_trusts_and_shows_what_is_its_own() {
         server.join().unwrap();
     }
     assert_eq!(proxy.records(2).len(), 2);
+}
+
+#[test]
+fn streams_of_one_connection_are_led_by_their_paths_and_over_unix_sockets() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s");
+    let listener = UnixListener::bind(&path).unwrap();
+    let (over_tcp, server) = origin(1, |mut stream| {
+        head(&mut stream);
+        stream.write_all(OK.as_bytes()).unwrap();
+        head_or_end(&mut stream);
+    });
+    let over_unix = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let request = head(&mut stream);
+        stream.write_all(OK.as_bytes()).unwrap();
+        request
+    });
+    let proxy = Running::start(skewtap_proxy::Config {
+        upstream_http: UpstreamHttp::Http1,
+        ..routed(vec![
+            route(
+                Some("origin.test"),
+                Some("/tcp"),
+                &format!("http://{over_tcp}"),
+            ),
+            route(None, Some("/unix"), &format!("unix:{}", path.display())),
+        ])
+    });
+    streams::run(async {
+        let mut client = streams::client(proxy.addresses.traffic).await;
+        for (path, status) in [("/tcp", 200), ("/unix/x", 200), ("/", 404)] {
+            let request = streams::request("GET", path);
+            let (answer, _) = client.send_request(request, true).unwrap();
+            let answer = answer.await.unwrap();
+            assert_eq!(answer.status(), status, "{path}");
+            streams::whole(&mut answer.into_body()).await;
+            client = client.ready().await.unwrap();
+        }
+    });
+    let asked = over_unix.join().unwrap();
+    assert!(asked.starts_with("GET /unix/x HTTP/1.1\r\n"), "{asked}");
+    server.join().unwrap();
+    let mut records: Vec<_> = (0..3).map(|_| proxy.record()).collect();
+    records.sort_by_key(|record| record.path.clone());
+    let peers: Vec<_> = records
+        .iter()
+        .map(|record| record.up.as_ref().map(|up| up.peer.clone()))
+        .collect();
+    let unix = format!("unix:{}", path.display());
+    assert_eq!(peers, [None, Some(over_tcp.to_string()), Some(unix)]);
 }
 
 #[test]
