@@ -4,7 +4,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench lint screenshots native monitoring browser lab clients sdks network
+.PHONY: help demo test soak fuzz bench lint screenshots native monitoring browser lab clients sdks network
 
 export CARGO_TARGET_DIR := $(CURDIR)/target
 CARGO_DENY_VERSION := 0.20.2
@@ -15,6 +15,8 @@ WITHOUT_LIBPCAP := $(CARGO_TARGET_DIR)/crates-without-libpcap.txt
 help:
 	@echo 'make demo         build skewtap and let it find planted gaps between real programs'
 	@echo 'make test         all tests, with the real libcurl that sleeps blind'
+	@echo 'make soak         5 minutes of load and faults on the proxy, 10 of load and kill -9 on the collector'
+	@echo 'make fuzz         every parser, 10 seconds each (needs a nightly compiler)'
 	@echo 'make bench        measure it beside nginx, HAProxy and Rotel (BENCH_QUICK=1: in 4 minutes)'
 	@echo 'make lint         formatting, clippy, docs, dependency walls and licences, shell scripts'
 	@echo 'make screenshots  take the pictures in docs/ anew from the real pages'
@@ -31,10 +33,23 @@ test: native lab clients monitoring browser sdks network
 	lab/cargo.sh test --release --locked
 	cargo test --workspace --no-fail-fast --locked
 	lab/browser.sh target/debug/skewtap
+	lab/soak/collector.sh target/debug/skewtap 22 4
 	cargo tree --package skewtap-cli --no-default-features --edges normal --prefix none >$(WITHOUT_LIBPCAP)
 	! grep '^pcap v' $(WITHOUT_LIBPCAP)
 	cargo build --package skewtap-cli --no-default-features --locked
 	cargo test --package skewtap-capture --no-default-features --locked
+	@if [[ -s $(NOT_RUN) ]]; then sort --unique $(NOT_RUN) | sed 's/^/not run: /'; fi
+
+soak: export SKEWTAP_SOAK_SECONDS := 300
+soak: native
+	cargo test --package skewtap-cli --locked --test soak -- --nocapture
+	cargo build --release --locked --package skewtap-cli
+	lab/soak/collector.sh target/release/skewtap
+
+fuzz: export SKEWTAP_NOT_RUN := $(NOT_RUN)
+fuzz: native
+	rm -f $(NOT_RUN)
+	fuzz/run.sh 10
 	@if [[ -s $(NOT_RUN) ]]; then sort --unique $(NOT_RUN) | sed 's/^/not run: /'; fi
 
 bench: native
@@ -42,7 +57,7 @@ bench: native
 
 lint: native $(CARGO_DENY)
 	lab/install.sh shellcheck
-	shellcheck .ci/run lab/*.sh
+	shellcheck .ci/run fuzz/run.sh lab/*.sh lab/*/*.sh
 	cargo fmt --all --check
 	lab/cargo.sh fmt --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
@@ -80,9 +95,9 @@ browser:
 lab: native
 	lab/build.sh
 
-# The clients that tests run through `skewtap run`. Java is taken if it is there.
+# The clients and servers that tests put before and behind skewtap. Java is taken if it is there.
 clients:
-	@lab/install.sh curl nodejs python3-venv
+	@lab/install.sh curl nginx-light nodejs python3-venv
 	lab/python.sh
 
 $(CARGO_DENY):

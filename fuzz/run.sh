@@ -7,7 +7,8 @@ usage() {
 Usage: fuzz/run.sh SECONDS [TARGET...]
 
 Runs each target for SECONDS, or those named, and stops at the first input that breaks one; the
-input is then below fuzz/artifacts. Needs a nightly compiler (`rustup toolchain install nightly`).
+input is then below fuzz/artifacts. Needs a nightly compiler (`rustup toolchain install nightly`);
+where there is none, that is put down in the file that SKEWTAP_NOT_RUN names, or is an error.
 TEXT
 }
 
@@ -21,12 +22,28 @@ install_cargo_fuzz() {
         cargo install --locked --debug --root "$tools" --target-dir "$tools/build" "cargo-fuzz@$version"
 }
 
+has_nightly() {
+    cargo +nightly --version >/dev/null 2>&1
+}
+
+not_run() {
+    if [[ -z ${SKEWTAP_NOT_RUN:-} ]]; then
+        echo "fuzz/run.sh: $1" >&2
+        exit 1
+    fi
+    echo "fuzz targets: $1" >>"$SKEWTAP_NOT_RUN"
+}
+
 main() {
     if (($# == 0)) || [[ $1 == -h || $1 == --help ]]; then
         usage
         return
     fi
     local seconds=$1 targets=("${@:2}") target
+    if ! has_nightly; then
+        not_run 'needs a nightly compiler (rustup toolchain install nightly)'
+        return
+    fi
     install_cargo_fuzz
     cd "$fuzz"
     if ((${#targets[@]} == 0)); then

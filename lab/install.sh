@@ -38,6 +38,7 @@ present() {
         curl | docker-compose | make | npm | pkg-config | pngquant | shellcheck) has "$1" ;;
         prometheus) has prometheus && has promtool ;;
         prometheus-alertmanager) has prometheus-alertmanager && has amtool ;;
+        nginx-light) has nginx ;;
         *) installed "$1" ;;
     esac
 }

@@ -51,8 +51,8 @@ impl Announcements {
     }
 
     /// Tells listeners of a verdict, if it is flagged and the store did not know it. Never waits.
-    pub(crate) fn tell(&self, verdict: &Verdict, written: Written) {
-        if !verdict.flagged || written == Written::Kept || self.0.receiver_count() == 0 {
+    pub(crate) fn tell(&self, verdict: &Verdict, written: &Written) {
+        if !verdict.flagged || !written.is_news() || self.0.receiver_count() == 0 {
             return;
         }
         let mut causes: Vec<_> = verdict.findings.iter().map(|found| found.cause).collect();
@@ -62,7 +62,7 @@ impl Announcements {
         let announced = Announced {
             trace_id: verdict.trace_id,
             client_span_id: verdict.client_span_id,
-            is_revision: written == Written::Revised,
+            is_revision: *written != Written::New,
             started_ns: verdict.started_ns,
             client_service: verdict.client_service.clone(),
             server_service: verdict.server_service.clone(),

@@ -2,109 +2,40 @@
 //! name it, and the servers' spans under it.
 //!
 //! Pure: it is told the time and the place in the log, and asks for neither. The order and
-//! the number of times in which observations come do not change what is matched in the end.
+//! the number of times in which observations come do not change what is matched in the end, nor
+//! does it matter whether a verdict was given before the last of them: what it rests on is then
+//! recalled from the store.
 
+mod found;
+mod held_exchange;
+mod limits;
 mod open_match;
+mod placement;
 mod server_choice;
+mod side_list;
 
 use std::collections::{BTreeSet, HashMap};
-use std::time::Duration;
 
-use skewtap_core::audit::Observed;
-use skewtap_core::ids::{SpanId, TraceId};
-use skewtap_core::reported_span::SpanKind;
+use skewtap_core::reported_span::{ReportedSpan, SpanKind};
 
-use self::open_match::{Added, NextStep, OpenMatch};
+pub use self::found::{Match, MatchKey, MatchKind, Past};
+pub use self::limits::MatcherLimits;
+use self::open_match::{NextStep, OpenMatch};
+use self::placement::{Side, own_key, parent_key, place};
+use self::side_list::Added;
 use crate::observation::Observation;
+use crate::store::packed::Packer;
 
-/// How long to wait, and how much to hold.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MatcherLimits {
-    /// How long to wait for more once an exchange and all its spans are there; 0 to 1 s,
-    /// 500 ms by default.
-    pub linger: Duration,
-    /// How long to wait for missing sides before judging what is there; 1 s to 5 minutes,
-    /// 15 s by default. Exporters hold spans back for up to 5 s.
-    pub settle: Duration,
-    /// How long a complete match is kept for what comes late; 30 s by default.
-    pub keep_complete: Duration,
-    /// How long anything else is kept for what comes late; 150 s by default: batch delay,
-    /// export timeout, retries and tail sampling of common exporters together.
-    pub keep_incomplete: Duration,
-    /// Client spans held at once; above 0, 100,000 by default. Beyond it the one that would
-    /// be let go first is let go early.
-    pub most_open: usize,
-}
-
-impl Default for MatcherLimits {
-    fn default() -> Self {
-        Self {
-            linger: Duration::from_millis(500),
-            settle: Duration::from_secs(15),
-            keep_complete: Duration::from_secs(30),
-            keep_incomplete: Duration::from_secs(150),
-            most_open: 100_000,
-        }
-    }
-}
-
-/// What names one match: a trace, and the span id that its sides share.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct MatchKey {
-    /// The trace.
-    pub trace_id: TraceId,
-    /// The client's span: the server's parent, and what the exchange was asked under.
-    pub span_id: SpanId,
-}
-
-/// What belongs to one client span, ready to be judged.
-#[derive(Clone, Debug)]
-pub struct Match {
-    /// What names it.
-    pub key: MatchKey,
-    /// What was seen and said.
-    pub observed: Observed,
-    /// How much that is: observations and stamps. A later match of the same key has more.
-    pub evidence: i64,
-    /// Which sides are there.
-    pub kind: MatchKind,
-}
-
-/// Which sides a match has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum MatchKind {
-    /// Everything that could be expected.
-    Complete,
-    /// The client's span is missing.
-    NoClient,
-    /// At least one server's span is missing.
-    NoServer,
-    /// Both sides' spans are missing.
-    ExchangeOnly,
-    /// Both sides' spans are there, but no exchange.
-    NoExchange,
-}
-
-impl MatchKind {
-    /// The name used in metrics.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Complete => "complete",
-            Self::NoClient => "no_client",
-            Self::NoServer => "no_server",
-            Self::ExchangeOnly => "exchange_only",
-            Self::NoExchange => "no_exchange",
-        }
-    }
-}
+/// Open matches up to which exchanges are held as they are; those that come while there are more
+/// are packed, which takes a fifth of the memory and some 30 µs.
+const HELD_PLAIN: usize = 20_000;
 
 /// What a matcher did with observations so far, since it was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MatcherCounts {
     /// Observations that were there already.
     pub duplicates: u64,
-    /// Spans that no exchange could ever join: server spans without a parent, consumers.
+    /// Spans that no exchange could ever join: those of consumers.
     pub unjoinable: u64,
     /// Observations dropped because their client span had too many already.
     pub crowded_out: u64,
@@ -125,8 +56,10 @@ pub struct Matcher {
     lone: BTreeSet<(i64, MatchKey)>,
     /// Every open key once, by the first batch that holds something of it.
     needed: BTreeSet<(i64, MatchKey)>,
-    /// What was let go early, until it is collected.
-    evicted: Vec<Match>,
+    /// What is to be let go early, until matches are collected.
+    evicted: Vec<(MatchKey, OpenMatch)>,
+    /// Made when it is first needed.
+    packer: Option<Packer>,
     counts: MatcherCounts,
 }
 
@@ -141,6 +74,7 @@ impl Matcher {
             lone: BTreeSet::new(),
             needed: BTreeSet::new(),
             evicted: Vec::new(),
+            packer: None,
             counts: MatcherCounts::default(),
         }
     }
@@ -151,24 +85,31 @@ impl Matcher {
             self.counts.unjoinable += 1;
             return;
         };
-        let mut entry = match self.unschedule(key) {
-            Some(entry) => entry,
-            None => OpenMatch::new(batch),
-        };
-        match entry.add(side, batch, now_ns) {
-            Added::New => {}
-            Added::Duplicate => self.counts.duplicates += 1,
-            Added::NoRoom => self.counts.crowded_out += 1,
+        let (key, side) = self.at_its_client(key, side);
+        if let Side::Client(span) = &side
+            && let Some((first_batch, shared)) = self.take_shared(span)
+        {
+            for span in shared {
+                self.add(key, Side::Shared(Box::new(span)), first_batch, now_ns);
+            }
         }
-        self.schedule(key, entry);
+        self.add(key, side, batch, now_ns);
         while self.open.len() > self.limits.most_open {
             self.evict();
         }
     }
 
     /// Gives what is ready to be judged at `now_ns`, and lets go what has been kept long enough.
-    pub fn take_due(&mut self, now_ns: i64) -> Vec<Match> {
-        let mut due = std::mem::take(&mut self.evicted);
+    ///
+    /// Whatever is given stays open until the next call. `recall` gives what the store has of a
+    /// match; it is asked about what may belong to a verdict of before.
+    pub fn take_due(
+        &mut self,
+        now_ns: i64,
+        mut recall: impl FnMut(MatchKey) -> Option<Past>,
+    ) -> Vec<Match> {
+        let mut due = self.settle_evicted(&mut recall);
+        let mut judged = Vec::new();
         while let Some((at, key)) = self.schedule.first().copied() {
             if at > now_ns {
                 break;
@@ -179,6 +120,10 @@ impl Matcher {
             match entry.next_step(&self.limits).1 {
                 NextStep::Judge => {
                     due.extend(entry.judge(key));
+                    judged.push((key, entry));
+                }
+                NextStep::LookBack => {
+                    self.counts.crowded_out += entry.look_back(recall(key), key);
                     self.schedule(key, entry);
                 }
                 NextStep::LetGo => {
@@ -188,19 +133,30 @@ impl Matcher {
                 }
             }
         }
+        for (key, entry) in judged {
+            self.schedule(key, entry);
+        }
         due
     }
 
-    /// Lets go everything that has something in a batch before number `batch`, giving what
-    /// can be judged; so that the log can be cut off there.
-    pub fn give_up_before(&mut self, batch: i64) -> Vec<Match> {
+    /// Puts what the store turned out to have of a match before what was judged of it, so that
+    /// it is judged anew where that makes a difference.
+    pub fn look_back(&mut self, key: MatchKey, past: Option<Past>) {
+        if let Some(mut entry) = self.unschedule(key) {
+            self.counts.crowded_out += entry.look_back(past, key);
+            self.schedule(key, entry);
+        }
+    }
+
+    /// Lets go everything that has something in a batch before number `batch`, so that the log
+    /// can be cut off there. What can be judged of it is due at once.
+    pub fn give_up_before(&mut self, batch: i64) {
         while let Some((needed, key)) = self.needed.first().copied() {
             if needed >= batch {
                 break;
             }
             self.let_go_early(key);
         }
-        std::mem::take(&mut self.evicted)
     }
 
     /// When [`Matcher::take_due`] next has something to do.
@@ -235,10 +191,72 @@ impl Matcher {
     }
 
     fn let_go_early(&mut self, key: MatchKey) {
-        if let Some(mut entry) = self.unschedule(key) {
+        if let Some(entry) = self.unschedule(key) {
             self.counts.evicted += 1;
-            self.evicted.extend(entry.judge(key));
+            self.evicted.push((key, entry));
         }
+    }
+
+    fn settle_evicted(&mut self, recall: &mut impl FnMut(MatchKey) -> Option<Past>) -> Vec<Match> {
+        let mut due = Vec::new();
+        for (key, mut entry) in std::mem::take(&mut self.evicted) {
+            if entry.may_look_back() {
+                self.counts.crowded_out += entry.look_back(recall(key), key);
+            }
+            due.extend(entry.judge(key));
+        }
+        due
+    }
+
+    /// A server's span whose id a client says is its own belongs to that client.
+    fn at_its_client(&self, key: MatchKey, side: Side) -> (MatchKey, Side) {
+        match side {
+            Side::Server(span) => {
+                let own = own_key(&span);
+                if self.open.get(&own).is_some_and(OpenMatch::has_client) {
+                    (own, Side::Shared(span))
+                } else {
+                    (key, Side::Server(span))
+                }
+            }
+            side => (key, side),
+        }
+    }
+
+    /// Servers' spans that went under their parent before this client said that their id is its
+    /// own; with the first batch in which they can be.
+    fn take_shared(&mut self, client: &ReportedSpan) -> Option<(i64, Vec<ReportedSpan>)> {
+        let parent = parent_key(client).filter(|_| client.kind == SpanKind::Client)?;
+        let there = self.open.get(&parent)?;
+        if !there.has_server(client.span_id) {
+            return None;
+        }
+        let mut there = self.unschedule(parent)?;
+        let shared = there.take_servers(client.span_id);
+        let first_batch = there.first_batch();
+        if !there.is_empty() {
+            self.schedule(parent, there);
+        }
+        Some((first_batch, shared))
+    }
+
+    fn add(&mut self, key: MatchKey, side: Side, batch: i64, now_ns: i64) {
+        if self.packer.is_none() && self.open.len() >= HELD_PLAIN {
+            // Without one, exchanges are held as they are.
+            self.packer = Packer::new().ok();
+        }
+        let mut entry = match self.unschedule(key) {
+            Some(entry) => entry,
+            None => OpenMatch::new(batch),
+        };
+        let packer = self.packer.as_mut();
+        let packer = packer.filter(|_| self.open.len() >= HELD_PLAIN);
+        match entry.add(side, batch, now_ns, packer) {
+            Added::New => {}
+            Added::Duplicate => self.counts.duplicates += 1,
+            Added::NoRoom => self.counts.crowded_out += 1,
+        }
+        self.schedule(key, entry);
     }
 
     fn schedule(&mut self, key: MatchKey, entry: OpenMatch) {
@@ -258,44 +276,5 @@ impl Matcher {
         self.needed.remove(&(entry.first_batch(), key));
         self.lone.remove(&(at, key));
         Some(entry)
-    }
-}
-
-/// The side of a match that an observation is.
-#[derive(Debug)]
-enum Side {
-    Exchange(Box<skewtap_core::exchange::ExchangeRecord>),
-    Client(Box<skewtap_core::reported_span::ReportedSpan>),
-    Server(Box<skewtap_core::reported_span::ReportedSpan>),
-}
-
-/// Where an observation belongs, or `None` where nothing could ever join it.
-fn place(observation: Observation) -> Option<(MatchKey, Side)> {
-    match observation {
-        Observation::Exchange(record) => {
-            let key = MatchKey {
-                trace_id: record.trace_id,
-                span_id: record.join_span_id(),
-            };
-            Some((key, Side::Exchange(record)))
-        }
-        Observation::Span(span) => match span.kind {
-            SpanKind::Server => {
-                let key = MatchKey {
-                    trace_id: span.trace_id,
-                    span_id: span.parent_span_id?,
-                };
-                Some((key, Side::Server(span)))
-            }
-            // An application may send its context from within a span of another kind.
-            SpanKind::Client | SpanKind::Producer | SpanKind::Internal | SpanKind::Unspecified => {
-                let key = MatchKey {
-                    trace_id: span.trace_id,
-                    span_id: span.span_id,
-                };
-                Some((key, Side::Client(span)))
-            }
-            SpanKind::Consumer => None,
-        },
     }
 }

@@ -2,6 +2,7 @@
 
 mod clock_gauges;
 mod onward_metrics;
+mod proxy_drops;
 mod verdict_metrics;
 
 use std::fmt;
@@ -14,9 +15,11 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
 pub(crate) use self::onward_metrics::{ExportCounts, ExportDrop, WebhookCounts};
+use self::proxy_drops::ProxyDrops;
 pub(crate) use self::verdict_metrics::VerdictMetrics;
 use crate::matcher::MatcherCounts;
-use crate::otlp_decode::Rejected;
+use crate::otlp_decode::{RejectReason, Rejected};
+use crate::receive::Refusal;
 
 /// A counter for each value of one label.
 type Labelled<L> = Family<L, Counter>;
@@ -58,6 +61,8 @@ pub(crate) struct Metrics {
     pub(crate) requests_refused: Labelled<ReasonLabel>,
     /// Requests of signals that are acknowledged and not kept.
     pub(crate) requests_ignored: Labelled<SignalLabel>,
+    /// What proxies could not send.
+    pub(crate) proxies: ProxyDrops,
     /// What the pipeline did.
     pub(crate) pipeline: PipelineMetrics,
     /// What the verdicts say.
@@ -109,17 +114,30 @@ impl Metrics {
             spans_rejected: Family::default(),
             requests_refused: Family::default(),
             requests_ignored: Family::default(),
+            proxies: ProxyDrops::default(),
             pipeline: PipelineMetrics::default(),
             verdicts: VerdictMetrics::new(most_edges),
             export: ExportCounts::default(),
             webhook: WebhookCounts::default(),
         };
+        metrics.start_at_nought();
         metrics.register_receivers();
+        metrics.proxies.register(&mut metrics.registry);
         metrics.register_pipeline();
         metrics.verdicts.register(&mut metrics.registry);
         metrics.export.register(&mut metrics.registry);
         metrics.webhook.register(&mut metrics.registry);
         metrics
+    }
+
+    /// A counter that is there before it counts can be seen to count for the first time.
+    fn start_at_nought(&self) {
+        for reason in Refusal::ALL.map(Refusal::name) {
+            drop(self.requests_refused.get_or_create(&ReasonLabel { reason }));
+        }
+        for reason in RejectReason::ALL.map(RejectReason::name) {
+            drop(self.spans_rejected.get_or_create(&ReasonLabel { reason }));
+        }
     }
 
     /// Counts an acknowledged request of `spans` spans.
@@ -136,7 +154,8 @@ impl Metrics {
     }
 
     /// Counts a request that got an error.
-    pub(crate) fn count_refusal(&self, reason: &'static str) {
+    pub(crate) fn count_refusal(&self, refusal: Refusal) {
+        let reason = refusal.name();
         self.requests_refused
             .get_or_create(&ReasonLabel { reason })
             .inc();

@@ -21,16 +21,22 @@ pub(crate) struct Onward {
 }
 
 impl Onward {
-    /// Hands a verdict on that the store has taken as `written`.
-    pub(crate) fn verdict(&self, told: &Told, written: Written) {
+    /// Hands a verdict on that the store has taken as `written`. Of a revision people are told
+    /// what they were not told before.
+    pub(crate) fn verdict(&self, told: &Told, written: &Written) {
         let verdict = &told.verdict;
-        if written == Written::Kept || (self.write_back.is_none() && self.webhook.is_none()) {
+        if !written.is_news() || (self.write_back.is_none() && self.webhook.is_none()) {
             return;
         }
         let page = self.page(verdict);
         if let Some(webhook) = &self.webhook {
+            let was_told = |notice: &Notice| {
+                let before = written.before();
+                before.is_some_and(|before| before.was_told(notice.cause()))
+            };
             Notice::of(verdict, &page)
                 .into_iter()
+                .filter(|notice| !was_told(notice))
                 .for_each(|notice| webhook.offer(notice));
         }
         if let Some(export) = self.write_back.as_ref().filter(|_| told.sampled)

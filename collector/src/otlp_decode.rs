@@ -11,7 +11,7 @@ use opentelemetry_proto::tonic::common::v1::{InstrumentationScope, KeyValue};
 use opentelemetry_proto::tonic::resource::v1::Resource;
 use opentelemetry_proto::tonic::trace::v1::{Span, span, status};
 use prost::Message;
-use skewtap_core::exchange_attributes::{self, SCOPE, VERSION_KEY};
+use skewtap_core::exchange_attributes::{self, DROPPED_KEY, SCOPE, VERSION_KEY};
 use skewtap_core::ids::{IdError, SpanId, TraceId};
 use skewtap_core::reported_span::{ReportedSpan, SpanKind};
 
@@ -33,6 +33,17 @@ pub struct Decoded {
     pub observations: Vec<Observation>,
     /// What cannot.
     pub rejected: Rejected,
+    /// What proxies say they could not send.
+    pub dropped: Vec<DroppedRecords>,
+}
+
+/// What a proxy says of records that it could not send.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DroppedRecords {
+    /// What tells the proxy from others: its `service.instance.id`.
+    pub proxy: String,
+    /// How many it has dropped since it started.
+    pub records: u64,
 }
 
 /// Takes the observations out of a request.
@@ -43,6 +54,12 @@ pub fn decode(request: &ExportTraceServiceRequest) -> Decoded {
         let reporter = Reporter::of(resource_spans.resource.as_ref());
         for scope_spans in &resource_spans.scope_spans {
             let scope = Scope::of(scope_spans.scope.as_ref());
+            decoded
+                .dropped
+                .extend(scope.dropped.map(|records| DroppedRecords {
+                    proxy: reporter.instance.clone(),
+                    records,
+                }));
             for span in &scope_spans.spans {
                 match observation(span, &scope, &reporter) {
                     Ok(Some(observation)) => decoded.observations.push(observation),
@@ -237,13 +254,18 @@ fn short_name(span: &Span) -> String {
 struct Scope {
     name: String,
     version: String,
+    /// Records dropped by the proxy whose scope this is.
+    dropped: Option<u64>,
 }
 
 impl Scope {
     fn of(scope: Option<&InstrumentationScope>) -> Self {
+        let ours = scope.filter(|scope| scope.name == SCOPE);
+        let dropped = ours.and_then(|scope| Attributes(&scope.attributes).int(&[DROPPED_KEY]));
         Self {
             name: scope.map_or_else(String::new, |s| shortened(&s.name, LONGEST_TEXT)),
             version: scope.map_or_else(String::new, |s| shortened(&s.version, LONGEST_TEXT)),
+            dropped: dropped.and_then(|records| u64::try_from(records).ok()),
         }
     }
 }

@@ -10,22 +10,30 @@ use opentelemetry_proto::tonic::trace::v1::{
     ResourceSpans, ScopeSpans, Span, Status, span, status,
 };
 use prost::Message;
-use skewtap_core::audit::Observed;
 use skewtap_core::exchange::ExchangeRecord;
 use skewtap_core::exchange_attributes::{self, AttributeValue, SCOPE};
 use skewtap_core::ids::SpanId;
 use skewtap_core::reported_span::{ReportedSpan, SpanKind};
 
+use crate::matcher::Match;
+
 /// What was observed of one client span, in protobuf. Decoding it gives the same observations.
-pub(crate) fn encode(observed: &Observed) -> Vec<u8> {
+pub(crate) fn encode(found: &Match) -> Vec<u8> {
+    let observed = &found.observed;
     let exchanges = observed.exchanges.iter().map(exchange);
-    let spans = observed
-        .client
-        .iter()
-        .chain(&observed.servers)
-        .map(reported);
+    let spans = observed.client.iter().chain(&observed.servers);
+    let spans = spans.chain(&found.others).map(reported);
+    in_request(exchanges.chain(spans))
+}
+
+/// One exchange, in protobuf.
+pub(crate) fn encode_exchange(record: &ExchangeRecord) -> Vec<u8> {
+    in_request(std::iter::once(exchange(record)))
+}
+
+fn in_request(spans: impl Iterator<Item = ResourceSpans>) -> Vec<u8> {
     ExportTraceServiceRequest {
-        resource_spans: exchanges.chain(spans).collect(),
+        resource_spans: spans.collect(),
     }
     .encode_to_vec()
 }
@@ -151,6 +159,7 @@ fn any(value: AttributeValue) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::matcher::{MatchKey, MatchKind};
     use crate::observation::Observation;
     use crate::otlp_decode::decode;
     use skewtap_simulator::scenario::{Meanwhile, Scenario};
@@ -169,14 +178,29 @@ mod tests {
         client.user_agent = Some("curl".to_owned());
         client.peer_port = Some(8080);
         client.error = true;
-        let bytes = encode(&observed);
+        let mut other = observed.servers[0].clone();
+        other.status = Some(503);
+        let exchange = &observed.exchanges[0];
+        let found = Match {
+            key: MatchKey {
+                trace_id: exchange.trace_id,
+                span_id: exchange.join_span_id(),
+            },
+            observed: observed.clone(),
+            others: vec![other.clone()],
+            evidence: 1,
+            revises: 0,
+            kind: MatchKind::Complete,
+        };
+        let bytes = encode(&found);
         let request = ExportTraceServiceRequest::decode(bytes.as_slice()).unwrap();
         let decoded = decode(&request).observations;
         let mut expected = Vec::new();
         for exchange in observed.exchanges {
             expected.push(Observation::Exchange(Box::new(exchange)));
         }
-        for span in observed.client.into_iter().chain(observed.servers) {
+        let spans = observed.client.into_iter().chain(observed.servers);
+        for span in spans.chain([other]) {
             expected.push(Observation::Span(Box::new(span)));
         }
         assert_eq!(decoded, expected);

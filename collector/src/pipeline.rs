@@ -3,7 +3,8 @@
 //! One thread, which follows the log: it is handed what was just committed, and reads what it was
 //! not handed, as after a start. Until a client span is settled its batches stay
 //! in the log, so a start simply begins at the log's first batch: what is judged again rests
-//! on no more evidence than what the store has, and changes nothing there.
+//! on the same as what the store has, and changes nothing there. What comes for a client span
+//! that was settled is joined with what the store has of it, and judged anew.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +19,7 @@ use skewtap_core::verdict::Verdict;
 use crate::announcements::Announcements;
 use crate::arrival_clock::ArrivalClock;
 use crate::handover::{DecodedBatch, Handover};
-use crate::matcher::{Match, MatchKind, Matcher};
+use crate::matcher::{Match, MatchKey, MatchKind, Matcher, Past};
 use crate::metrics::Metrics;
 use crate::observation_log::{self, LogEnd, LogNews, LoggedBatch};
 use crate::onward::Onward;
@@ -26,7 +27,8 @@ use crate::otlp_decode::decode;
 use crate::peer_clocks::SharedClocks;
 use crate::store::health::StoreHealth;
 use crate::store::packed::Packer;
-use crate::store::verdict_row::VerdictRow;
+use crate::store::past;
+use crate::store::verdict_row::{VerdictRow, Written};
 use crate::store::writer::{Results, StoreWriter, WriteError};
 
 /// Bytes of batches taken from the log before results are written again.
@@ -82,6 +84,8 @@ impl Pipeline {
         loop {
             position = self.match_after(position);
             let judged = self.judge(position);
+            // Before results can be seen, so that nothing seems settled that is not.
+            self.publish_sizes();
             let now_needed_from = self.matcher.needed_from().unwrap_or(position + 1);
             // While the store refuses, an empty write finds out when it takes again.
             let probe = self.health.trouble().is_some();
@@ -161,13 +165,14 @@ impl Pipeline {
 
     fn judge(&mut self, position: i64) -> Vec<Judged> {
         let before = self.matcher.counts();
-        let mut due = self.matcher.take_due(self.clock.now_ns());
         if self.writer.log_bytes() > self.crowded_log_bytes
             && let Some(oldest) = self.matcher.needed_from()
         {
             let half_way = oldest + (position - oldest) / 2 + 1;
-            due.extend(self.matcher.give_up_before(half_way));
+            self.matcher.give_up_before(half_way);
         }
+        let recall = |key| recall(&self.log, &self.log_end, key);
+        let due = self.matcher.take_due(self.clock.now_ns(), recall);
         self.metrics.pipeline.add(before, self.matcher.counts());
         for due in &due {
             self.clocks.learn(&due.observed);
@@ -180,17 +185,12 @@ impl Pipeline {
         let verdict = audit(&due.observed, &known, &self.policy)?;
         let client_start = due.observed.client.as_ref().map(|client| client.start_ns);
         let else_started_ns = client_start.unwrap_or_else(|| self.clock.now_ns());
-        let row = VerdictRow::new(
-            &verdict,
-            &due.observed,
-            due.evidence,
-            else_started_ns,
-            &mut self.packer,
-        );
+        let row = VerdictRow::new(&verdict, due, else_started_ns, &mut self.packer);
         match row {
             Ok(row) => Some(Judged {
                 row,
                 told: Told {
+                    key: due.key,
                     verdict,
                     kind: due.kind,
                     evidence: due.evidence,
@@ -205,7 +205,7 @@ impl Pipeline {
     }
 
     /// Writes until the store takes it, or fails when the collector is going down.
-    fn store(&self, judged: Vec<Judged>, log_needed_from: i64) -> Result<(), WriteError> {
+    fn store(&mut self, judged: Vec<Judged>, log_needed_from: i64) -> Result<(), WriteError> {
         let (rows, told): (Vec<_>, Vec<_>) = judged
             .into_iter()
             .map(|judged| (judged.row, judged.told))
@@ -230,12 +230,16 @@ impl Pipeline {
                 }
             }
         };
-        for (told, written) in told.iter().zip(written) {
+        for (told, written) in told.iter().zip(&written) {
             self.metrics
                 .verdicts
                 .count(&told.verdict, told.kind, written);
             self.announcements.tell(&told.verdict, written);
             self.onward.verdict(told, written);
+            if *written == Written::Outdated {
+                let past = recall(&self.log, &self.log_end, told.key);
+                self.matcher.look_back(told.key, past);
+            }
         }
         Ok(())
     }
@@ -266,6 +270,8 @@ struct Judged {
 /// A verdict with what is told of it besides.
 #[derive(Debug)]
 pub(crate) struct Told {
+    /// What it is on.
+    pub(crate) key: MatchKey,
     /// The verdict.
     pub(crate) verdict: Verdict,
     /// Which sides it rests on.
@@ -274,6 +280,22 @@ pub(crate) struct Told {
     pub(crate) evidence: i64,
     /// Whether anybody records spans of its trace.
     pub(crate) sampled: bool,
+}
+
+/// What the store has of a match. Tries again while the store cannot be read; `None` when the
+/// collector goes down meanwhile, since the log still has what this is asked for.
+fn recall(log: &Connection, log_end: &LogEnd, key: MatchKey) -> Option<Past> {
+    loop {
+        match past::recall(log, key) {
+            Ok(past) => return past,
+            Err(error) => {
+                tracing::error!(%error, "earlier verdicts cannot be read; trying again");
+                if log_end.wait_beyond(i64::MAX, RETRY_PAUSE) == LogNews::Closed {
+                    return None;
+                }
+            }
+        }
+    }
 }
 
 /// Where neither end sent a span, the client's context tells.

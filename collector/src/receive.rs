@@ -7,6 +7,7 @@ mod http_body;
 mod other_signals;
 pub(crate) mod otlp_grpc;
 pub(crate) mod otlp_http;
+mod refusal;
 pub(crate) mod tls;
 
 use std::sync::Arc;
@@ -18,6 +19,7 @@ use opentelemetry_proto::tonic::collector::trace::v1::{
 };
 
 use self::bearer_tokens::BearerTokens;
+pub(crate) use self::refusal::Refusal;
 use crate::arrival_clock::ArrivalClock;
 use crate::export::{ExportQueue, Origin};
 use crate::metrics::Metrics;
@@ -62,13 +64,15 @@ impl Intake {
         let Decoded {
             observations,
             rejected,
+            dropped,
         } = otlp_decode::decode(request);
         if spans > rejected.total() {
             let now_ns = self.clock.now_ns();
             let appended = self.writer.append(now_ns, body.clone(), observations).await;
-            appended.inspect_err(|error| self.metrics.count_refusal(refusal(error)))?;
+            appended.inspect_err(|error| self.metrics.count_refusal(error.into()))?;
         }
         self.metrics.count_request(transport, spans, &rejected);
+        self.metrics.proxies.note(&dropped);
         if let Some(export) = self.export.as_ref().filter(|_| spans > 0) {
             export.offer(Origin::Received, spans, body);
         }
@@ -79,14 +83,6 @@ impl Intake {
             rejected_spans: i64::try_from(rejected.total()).unwrap_or(i64::MAX),
             error_message: rejected.to_string(),
         }))
-    }
-}
-
-const fn refusal(error: &AppendError) -> &'static str {
-    match error {
-        AppendError::Busy => "busy",
-        AppendError::LogFull => "log_full",
-        AppendError::Store(_) => "store",
     }
 }
 

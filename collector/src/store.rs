@@ -6,6 +6,7 @@ mod gap_bin;
 pub(crate) mod health;
 pub(crate) mod migrations;
 pub(crate) mod packed;
+pub(crate) mod past;
 pub(crate) mod query;
 pub(crate) mod retention;
 pub(crate) mod verdict_row;

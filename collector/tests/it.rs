@@ -12,10 +12,12 @@ mod it {
     mod listening;
     mod matching;
     mod receiving;
+    mod reopening;
     mod running;
     mod samples;
     mod sdks;
     mod securing;
+    mod shared_ids;
     mod starting;
     mod webhooks;
     mod writing_back;

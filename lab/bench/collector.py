@@ -11,7 +11,9 @@ from programs import get, metric
 SPANS_A_BATCH = 512
 STREAMS = 8
 
-MIB = 1 << 20
+# The full store: how long ago its first exchange began, and on how many edges they are.
+STORED_OVER_SECONDS = 7 * 24 * 3600
+EDGES = 20
 
 
 def measure(starter, figures, plan):
@@ -107,30 +109,38 @@ def _full_store(starter, figures, plan):
             time.sleep(0.01)
         took = time.monotonic() - began
         figures.add(f"start-with-{plan.stored_exchanges}-stored skewtap", took, "s")
-        since = (time.time_ns() - plan.stored_exchanges * 500_000) // 1_000_000_000
-        for name, query in (
-            ("newest", "limit=50"),
-            ("flagged", "flagged=true&limit=50"),
-            ("since", f"since={since}&limit=50"),
-            ("service", "service=shop&limit=50"),
+        since = int(time.time()) - STORED_OVER_SECONDS // 2
+        for name, path in (
+            ("list-newest", "/api/v1/exchanges?limit=50"),
+            ("list-flagged", "/api/v1/exchanges?flagged=true&limit=50"),
+            ("list-since", f"/api/v1/exchanges?since={since}&limit=50"),
+            ("list-service", "/api/v1/exchanges?service=shop&limit=50"),
+            ("overview-hour", "/"),
+            ("overview-week", "/?since=168h"),
         ):
             times = []
             for _ in range(plan.queries):
                 start = time.perf_counter()
-                status, answer = get(collector.http_port, f"/api/v1/exchanges?{query}")
+                status, answer = get(collector.http_port, path)
                 if status != 200:
-                    raise RuntimeError(f"status {status} for {query}: {answer.decode()}")
+                    raise RuntimeError(f"status {status} for {path}: {answer.decode()}")
                 times.append((time.perf_counter() - start) * 1000)
             p95 = statistics.quantiles(times, n=20)[-1]
-            figures.add(f"list-{name}-p95-of-{plan.stored_exchanges} skewtap", p95, "ms")
+            figures.add(f"{name}-p95-of-{plan.stored_exchanges} skewtap", p95, "ms")
 
 
 def _multiply(database, wanted):
     """Writes copies of the verdicts there are, and of their documents, until there are `wanted`;
-    each with ids of its own, begun one millisecond after the other up to now, and each hundredth
-    flagged."""
+    each with ids of its own, on edges in turn, begun at even distances over a week up to now, with
+    gaps of all sizes, and each hundredth flagged with a cause. Then counts them as the collector
+    does."""
     with sqlite3.connect(database) as store:
         there, last = store.execute("SELECT count(*), max(id) FROM verdict").fetchone()
+        first_edge = store.execute("SELECT max(id) + 1 FROM edge").fetchone()[0]
+        store.executemany(
+            "INSERT INTO edge (id, client_service, server_service, route) VALUES (?, 'shop', ?, ?)",
+            [(first_edge + n, f"stock-{n % 4}", f"/api/{n}/{{id}}") for n in range(EDGES)],
+        )
         store.execute("CREATE TEMP TABLE place AS SELECT row_number() OVER () AS at, id FROM verdict")
         copy = (
             "WITH RECURSIVE count(number) AS "
@@ -139,13 +149,17 @@ def _multiply(database, wanted):
             f"JOIN place ON place.at = 1 + number % {there} "
             "JOIN {table} AS model ON model.id = place.id"
         )
+        apart_ns = STORED_OVER_SECONDS * 1_000_000_000 // wanted
         own = {
             "id": f"{last} + number",
             "trace_id": "randomblob(16)",
             "client_span_id": "randomblob(8)",
-            "started_ns": f"{time.time_ns()} - number * 1000000",
+            "edge": f"{first_edge} + number % {EDGES}",
+            "started_ns": f"{time.time_ns()} - number * {apart_ns}",
             "stored_ns": str(time.time_ns()),
+            "gap_ns": "500000 + (number * 7919 % 1000) * (number * 7919 % 1000) * 40",
             "flagged": "number % 100 = 0",
+            "causes": "iif(number % 100 = 0, ',client_blind_sleep,', '')",
         }
         for table in ("verdict", "verdict_document"):
             columns = store.execute(f"SELECT name FROM pragma_table_info('{table}')")
@@ -154,7 +168,34 @@ def _multiply(database, wanted):
             store.execute(
                 copy.format(table=table, names=", ".join(names), values=", ".join(values))
             )
+        _count(store)
     store.close()
+
+
+def _count(store):
+    store.create_function("size_class", 1, _size_class, deterministic=True)
+    store.execute("DELETE FROM gap_count")
+    store.execute("DELETE FROM cause_count")
+    for period in (60, 3600):
+        start = f"started_ns / 1000000000 / {period} * {period}"
+        store.execute(
+            f"INSERT INTO gap_count SELECT {period}, {start} AS start, edge, "
+            "size_class(gap_ns) AS class, count(*), sum(flagged) FROM verdict "
+            "GROUP BY start, edge, class"
+        )
+        store.execute(
+            f"INSERT INTO cause_count SELECT {period}, {start} AS start, edge, "
+            "'client_blind_sleep', count(*) FROM verdict WHERE causes <> '' GROUP BY start, edge"
+        )
+
+
+def _size_class(gap_ns):
+    """As gap_bin.rs has it, for what is not negative."""
+    us = gap_ns // 1000
+    if us < 16:
+        return us
+    doublings = us.bit_length() - 5
+    return 16 + doublings * 8 + (us >> (doublings + 1)) - 8
 
 
 def send(starter, port, *options):

@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::net::TcpListener;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
@@ -21,6 +22,9 @@ use crate::metrics::Metrics;
 
 /// Most connections at once; more wait to be accepted.
 const MOST_CONNECTIONS: usize = 64;
+
+/// Pause after a failed accept, such as for too many open files.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 const PLAIN: &str = "text/plain; charset=utf-8";
@@ -57,9 +61,13 @@ pub(crate) async fn serve(listener: TcpListener, observed: Observed, stop: Cance
     let permits = Arc::new(Semaphore::new(MOST_CONNECTIONS));
     let accepting = async {
         while let Ok(permit) = Arc::clone(&permits).acquire_owned().await {
-            let Ok((socket, _)) = listener.accept().await else {
-                tokio::task::yield_now().await;
-                continue;
+            let socket = match listener.accept().await {
+                Ok((socket, _)) => socket,
+                Err(error) => {
+                    tracing::warn!(error = %error, "admin connection not accepted");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                    continue;
+                }
             };
             let observed = observed.clone();
             tokio::spawn(async move {

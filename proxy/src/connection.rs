@@ -28,6 +28,8 @@ pub(crate) struct Connection {
     /// The one server for all plain paths, where the client named that before HTTP began.
     pub(crate) destination: Option<Target>,
     server: RefCell<Option<Server>>,
+    /// The server's socket once HTTP is over on it, until the client's is too.
+    left_by_http: RefCell<Option<Transport>>,
     /// What the client gets to once its connection has left HTTP.
     beyond: RefCell<Option<Beyond>>,
 }
@@ -77,6 +79,7 @@ impl Connection {
             worker,
             journal: Rc::new(RefCell::new(journal)),
             server: RefCell::new(None),
+            left_by_http: RefCell::new(None),
             destination,
             beyond: RefCell::new(None),
         }
@@ -90,6 +93,7 @@ impl Connection {
         sender: Sender,
         http: impl Into<ServerHttp>,
     ) {
+        self.forget_server();
         *self.server.borrow_mut() = Some(Server {
             target,
             transport,
@@ -144,6 +148,7 @@ impl Connection {
             *self.beyond.borrow_mut() = end.map(Beyond::Tunnel);
             return Poll::Ready(());
         }
+        *self.left_by_http.borrow_mut() = gone.map(|server| server.transport);
         self.journal.borrow_mut().server_gone();
         Poll::Ready(())
     }
@@ -151,24 +156,29 @@ impl Connection {
     /// The socket to the server.
     pub(crate) fn server_transport(&self) -> Option<Transport> {
         let server = self.server.borrow();
-        server.as_ref().map(|server| server.transport.clone())
+        let server = server.as_ref().map(|server| server.transport.clone());
+        server.or_else(|| self.left_by_http.borrow().clone())
     }
 
-    /// Tells a server under TLS that the connection ends in order, if it takes that at once.
-    pub(crate) fn poll_farewell(&self, cx: &mut Context<'_>) -> Poll<()> {
-        let server = self.server_transport();
-        if let Some(server) = server.filter(|server| server.sent_as_ciphertext().is_some())
-            && let Poll::Ready(Err(error)) = server.poll_close(cx)
-        {
-            tracing::debug!(error = %error, "server not told of the end");
-        }
-        Poll::Ready(())
+    /// Whether the server keeps its connection open until the proxy closes it, because streams
+    /// come and go on it without a word about its end.
+    pub(crate) fn server_waits_for_close(&self) -> bool {
+        let server = self.server.borrow();
+        server
+            .as_ref()
+            .is_some_and(|server| matches!(server.http, ServerHttp::Streams(_)))
+    }
+
+    /// Closes the socket of a server that HTTP has left.
+    pub(crate) fn forget_server(&self) {
+        *self.left_by_http.borrow_mut() = None;
     }
 
     /// Takes what comes after the exchange now being served, in place of the connection to a
     /// server that there was.
     pub(crate) fn go_beyond(&self, beyond: Beyond) {
         *self.server.borrow_mut() = None;
+        self.forget_server();
         *self.beyond.borrow_mut() = Some(beyond);
         self.journal.borrow_mut().tunnel_is_made();
     }

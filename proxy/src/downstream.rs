@@ -18,9 +18,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::connection::{Beyond, Connection};
 use crate::exchange_error::ExchangeError;
+use crate::farewell::{self, Ended};
 use crate::journal::{HttpVersion, Journal, LegAddresses, Side};
 use crate::moment::Read;
-use crate::patience::{Doing, Patience};
+use crate::patience::{Doing, Late, Patience};
 use crate::relayed_body::ResponseBody;
 use crate::stamped_io::{StampedIo, Witness};
 use crate::target::Target;
@@ -125,11 +126,12 @@ async fn serve_messages(worker: Rc<Worker>, client: Client, stop: CancellationTo
         return;
     }
     send_what_is_owed(&connection).await;
-    poll_fn(|cx| connection.poll_farewell(cx)).await;
-    if let Err(error) = ended {
+    let ended = ended.unwrap_or_else(|error| {
         connection.worker.metrics.connection_error(&error);
         tracing::debug!(error = %error, "connection from a client ended");
-    }
+        Ended::ByProxy
+    });
+    farewell::say(&connection, &transport, ended, &stop).await;
     drop(closing);
 }
 
@@ -139,7 +141,7 @@ async fn drive<S>(
     connection: &Connection,
     client: &Transport,
     stop: &CancellationToken,
-) -> hyper::Result<()>
+) -> hyper::Result<Ended>
 where
     S: HttpService<Incoming, ResBody = ResponseBody, Error = ExchangeError>,
 {
@@ -152,7 +154,7 @@ where
         }
         loop {
             if let Poll::Ready(ended) = Pin::new(&mut *http).poll(cx) {
-                return Poll::Ready(ended);
+                return Poll::Ready(ended.map(|()| Ended::ByThem));
             }
             let seen = connection.journal.borrow().up_reads();
             mirror.server_closed |= connection.poll_server(cx).is_ready();
@@ -165,7 +167,7 @@ where
             }
         }
         match mirror.poll_client(cx, connection, client) {
-            Poll::Ready(()) => Poll::Ready(Ok(())),
+            Poll::Ready(()) => Poll::Ready(Ok(Ended::ByProxy)),
             Poll::Pending => Poll::Pending,
         }
     })
@@ -295,13 +297,19 @@ impl Mirror {
             }
         };
         let config = &connection.worker.config;
-        if self.patience.poll(cx, config, doing).is_ready() {
+        if let Poll::Ready(late) = self.patience.poll(cx, config, doing) {
+            if late == Late::Head {
+                connection.worker.metrics.head_cut_short();
+            }
             return Poll::Ready(());
         }
         if connection.journal.borrow().client_waits() {
             match client.poll_end(cx) {
                 Poll::Ready(Ok(read)) => connection.journal.borrow_mut().client_ended(read),
-                Poll::Ready(Err(_)) => return Poll::Ready(()),
+                Poll::Ready(Err(error)) => {
+                    connection.journal.borrow_mut().failed(Side::Down, &error);
+                    return Poll::Ready(());
+                }
                 Poll::Pending => {}
             }
         }

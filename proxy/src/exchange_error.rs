@@ -31,6 +31,9 @@ pub(crate) enum ExchangeError {
     /// The request's head can be read in two ways.
     #[error("the request's head is ambiguous")]
     Head(#[source] HeadFault),
+    /// The request's body is not as its head announced it.
+    #[error("the request's body is malformed")]
+    Body,
     /// A client on another machine asks for what only this machine should reach.
     #[error("only clients on this machine may be led to its own addresses and its link's")]
     Forbidden,
@@ -114,7 +117,10 @@ impl ExchangeError {
     pub(crate) fn from_h2(error: h2::Error) -> Self {
         match error.reason() {
             Some(reason) if error.is_reset() && error.is_remote() => Self::Reset(reason),
-            Some(_) if error.is_go_away() && error.is_remote() => Self::Closing(error.into()),
+            // With any other reason the server may have begun with the stream.
+            Some(h2::Reason::NO_ERROR) if error.is_go_away() && error.is_remote() => {
+                Self::Closing(error.into())
+            }
             _ if error.is_library() => Self::Malformed(error.into()),
             _ => Self::Broken(error.into()),
         }
@@ -124,7 +130,7 @@ impl ExchangeError {
     pub(crate) fn status(&self) -> StatusCode {
         match self {
             Self::Head(HeadFault::Coding) => StatusCode::NOT_IMPLEMENTED,
-            Self::NoUpstream | Self::NoPort | Self::Head(_) => StatusCode::BAD_REQUEST,
+            Self::NoUpstream | Self::NoPort | Self::Head(_) | Self::Body => StatusCode::BAD_REQUEST,
             Self::NoRoute => StatusCode::NOT_FOUND,
             Self::ForwardOff | Self::Forbidden => StatusCode::FORBIDDEN,
             Self::Scheme | Self::TunnelInStream => StatusCode::NOT_IMPLEMENTED,
@@ -154,6 +160,7 @@ impl ExchangeError {
             Self::NoPort => "no-port",
             Self::Scheme => "scheme-unsupported",
             Self::Head(_) => "ambiguous-head",
+            Self::Body => "malformed-body",
             Self::Forbidden => "target-forbidden",
             Self::Loop => "loop",
             Self::Name { .. } => "upstream-name",
@@ -177,6 +184,7 @@ impl ExchangeError {
     pub(crate) const fn outcome(&self) -> Outcome {
         match self {
             Self::Head(_)
+            | Self::Body
             | Self::Forbidden
             | Self::NoUpstream
             | Self::NoRoute

@@ -16,7 +16,7 @@ mod waiting;
 mod watches;
 
 use std::collections::VecDeque;
-use std::io::IoSlice;
+use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 use std::rc::Rc;
@@ -63,6 +63,16 @@ impl Side {
     }
 }
 
+/// Whether the peer broke the connection, rather than some timer or this machine.
+pub(crate) fn is_reset(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionReset
+            | io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::BrokenPipe
+    )
+}
+
 /// The journal of one client connection.
 #[derive(Debug)]
 pub(crate) struct Journal {
@@ -85,6 +95,12 @@ pub(crate) struct Journal {
     head_fault: Option<(u64, HeadFault)>,
     /// The client sends no more.
     down_ended: bool,
+    /// The server sends no more.
+    up_ended: bool,
+    /// Which side broke its connection with a reset, if one did.
+    reset_by: Option<Side>,
+    /// The latest answer was the proxy's own.
+    own_answer: bool,
     /// Counts what came from the server, so that the connection's task sees when to look again.
     up_reads: u64,
 }
@@ -116,12 +132,17 @@ impl Journal {
             pipelines: false,
             head_fault: None,
             down_ended: false,
+            up_ended: false,
+            reset_by: None,
+            own_answer: false,
             up_reads: 0,
         }
     }
 
     /// Opens the exchange of the next request.
     pub(crate) fn begin(&mut self, facts: RequestFacts) {
+        self.finish_oldest_if_over();
+        self.own_answer = false;
         let index = self.served;
         self.served += 1;
         let exchange = OpenExchange::new(
@@ -146,6 +167,11 @@ impl Journal {
         }
     }
 
+    /// Whether what the client sends as the body of a request is not as its head announced it.
+    pub(crate) fn body_is_broken(&self) -> bool {
+        self.down.requests.body_is_broken()
+    }
+
     /// The client's address.
     pub(crate) fn client(&self) -> SocketAddr {
         self.down.addresses.peer
@@ -153,6 +179,7 @@ impl Journal {
 
     /// Notes that the proxy answers the exchange now being served by itself.
     pub(crate) fn answered_here(&mut self, outcome: Outcome) {
+        self.own_answer = true;
         let client_left = self.down_ended && outcome == Outcome::UpstreamBroken;
         if let Some(exchange) = self.open.back_mut() {
             // A server that closes after the client did is not to blame.
@@ -174,6 +201,7 @@ impl Journal {
     /// Notes a new connection to the server in place of the one before.
     pub(crate) fn connected(&mut self, connected: Connected, version: HttpVersion) {
         self.up = Some(UpLeg::new(connected, version));
+        (self.up_ended, self.reset_by) = (false, None);
     }
 
     /// Ties the exchange now being served to the connection to the server.
@@ -286,10 +314,50 @@ impl Journal {
     }
 
     /// Takes a socket's failure.
-    pub(crate) fn failed(&mut self, side: Side) {
+    pub(crate) fn failed(&mut self, side: Side, error: &io::Error) {
+        if is_reset(error) {
+            self.reset_by.get_or_insert(side);
+        }
         match side {
             Side::Down => self.client_left(),
             Side::Up => self.fault(Outcome::UpstreamBroken),
+        }
+    }
+
+    /// The side that broke its connection with a reset, if that is to be passed on: the proxy's own
+    /// answer stands in the place of a server's reset.
+    pub(crate) fn reset_by(&self) -> Option<Side> {
+        self.reset_by
+            .filter(|side| *side == Side::Down || !self.own_answer)
+    }
+
+    /// Whether the client sends no more.
+    pub(crate) fn client_has_ended(&self) -> bool {
+        self.down_ended
+    }
+
+    /// Whether the server sends no more.
+    pub(crate) fn server_has_ended(&self) -> bool {
+        self.up_ended
+    }
+
+    /// Whether the latest answer was the proxy's own.
+    pub(crate) fn answered_by_proxy(&self) -> bool {
+        self.own_answer
+    }
+
+    /// Bytes sent to a client that had closed its half before it was sent the response, as its
+    /// socket counts them; `None` if there was no such response.
+    pub(crate) fn sent_on_socket(&self) -> Option<u64> {
+        let oldest = self.open.front();
+        let written = oldest.is_some_and(|open| open.response_was_written());
+        written.then(|| self.down.ciphertext.unwrap_or(self.sent_to_client()))
+    }
+
+    /// Notes that the response found nobody left to take it.
+    pub(crate) fn client_refused(&mut self) {
+        if let Some(exchange) = self.open.front_mut() {
+            exchange.outcome = Some(Outcome::ClientGone);
         }
     }
 
@@ -339,8 +407,15 @@ impl Journal {
         }
     }
 
-    /// Finishes the oldest exchange if both its messages went by whole.
+    /// Finishes the oldest exchange if both its messages went by whole. The last one of a client
+    /// that has closed its half stays open until it is known whether the client is still there.
     fn finish_if_over(&mut self) {
+        if !self.down_ended || self.open.len() > 1 {
+            self.finish_oldest_if_over();
+        }
+    }
+
+    fn finish_oldest_if_over(&mut self) {
         let oldest = self.open.front();
         if !oldest.is_some_and(|open| open.response_was_written() && open.request_is_complete())
             || (self.open.len() == 1 && (self.owes_server() || self.is_tunnel()))

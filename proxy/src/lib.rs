@@ -11,7 +11,7 @@
 //! - `preface`, `http2`: which version a client speaks, and the path of a request on a stream;
 //! - `strict_head`: which requests are refused because they can be read in two ways;
 //! - [`tls`], [`authority`]: TLS on either leg, and in a server's place;
-//! - `tunnel`: what follows when a connection leaves HTTP;
+//! - `tunnel`: what follows when a connection leaves HTTP; `farewell`: how it ends;
 //! - `transport`, `stamped_io`, `journal`, `message_log`, `stream_log`: the stamps, taken below HTTP on both legs;
 //! - `records_thread`, `finisher`, `ship`: from stamps to a record, and on its way.
 //!
@@ -40,6 +40,8 @@
 
 pub mod authority;
 pub mod config;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod proxy;
 pub mod tls;
 
@@ -50,6 +52,7 @@ mod delay_histogram;
 mod downstream;
 mod exchange_error;
 mod exchange_layer;
+mod farewell;
 mod finisher;
 mod hop_by_hop;
 mod host_pattern;

@@ -7,8 +7,23 @@ use std::os::fd::AsFd;
 use std::task::Poll;
 
 use skewtap_sockstamp::enable_receive_stamps;
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use tokio::net::TcpStream;
+
+/// Most bytes that a socket takes beyond what its peer's window lets it send.
+const UNSENT_BYTES: u32 = 128 * 1024;
+
+/// Has a socket refuse bytes that it could not send at once, so that a peer that does not read is
+/// soon seen by whoever writes to it through the proxy; what is under way does not count. Accepted
+/// connections inherit it.
+pub(crate) fn bound_unsent(socket: SockRef<'_>) {
+    #[cfg(target_os = "linux")]
+    if let Err(error) = socket.set_tcp_notsent_lowat(UNSENT_BYTES) {
+        tracing::debug!(error = %error, "unsent bytes are bounded by the system alone");
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _bounded_by_the_system_alone = (socket, UNSENT_BYTES);
+}
 
 /// How a listening socket is opened.
 #[derive(Clone, Copy, Debug)]
@@ -43,6 +58,7 @@ pub(crate) fn listen(address: SocketAddr, how: Listening) -> io::Result<TcpListe
     {
         tracing::debug!(error = %error, "no receive stamps on accepted connections");
     }
+    bound_unsent(SockRef::from(&socket));
     socket.listen(how.backlog.into())?;
     Ok(socket.into())
 }

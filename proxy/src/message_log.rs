@@ -152,6 +152,11 @@ impl<T: Copy> RequestLog<T> {
         matches!(self.scanner.tracking(), Tracking::Lost { .. })
     }
 
+    /// Whether the end of the request whose head came last can no longer be told.
+    pub(crate) fn body_is_broken(&self) -> bool {
+        self.open.in_message && self.is_lost()
+    }
+
     /// Whether a head has begun but is not complete.
     pub(crate) fn head_is_open(&self) -> bool {
         self.open.first.is_some()

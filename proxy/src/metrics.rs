@@ -59,7 +59,10 @@ pub(crate) struct Metrics {
     exchanges: [Counter; Outcome::ALL.len()],
     shipped: Counter,
     dropped: Family<ReasonLabel, Counter>,
+    /// All of them, for whoever does not read metrics.
+    dropped_in_all: AtomicU64,
     malformed: Counter,
+    heads_cut_short: Counter,
     handshakes_failed: Counter,
     messages_lost: Counter,
     open_connections: Gauge,
@@ -97,7 +100,9 @@ impl Metrics {
             exchanges,
             shipped: Counter::default(),
             dropped: Family::default(),
+            dropped_in_all: AtomicU64::new(0),
             malformed: Counter::default(),
+            heads_cut_short: Counter::default(),
             handshakes_failed: Counter::default(),
             messages_lost: Counter::default(),
             open_connections: Gauge::default(),
@@ -132,6 +137,11 @@ impl Metrics {
             "malformed_requests",
             "Requests, or connections of HTTP/2, that were not HTTP",
             self.malformed.clone(),
+        );
+        registry.register(
+            "requests_cut_short",
+            "Requests of which not even the head came to its end",
+            self.heads_cut_short.clone(),
         );
         registry.register(
             "tls_handshakes_failed",
@@ -247,6 +257,16 @@ impl Metrics {
         self.dropped
             .get_or_create(&ReasonLabel { reason })
             .inc_by(records);
+        self.dropped_in_all.fetch_add(records, Relaxed);
+    }
+
+    /// Records that were not shipped, for whatever reason.
+    pub(crate) fn dropped_in_all(&self) -> u64 {
+        self.dropped_in_all.load(Relaxed)
+    }
+
+    pub(crate) fn head_cut_short(&self) {
+        self.heads_cut_short.inc();
     }
 
     pub(crate) fn handshake_failed(&self) {

@@ -9,10 +9,12 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use skewtap_sockstamp::{enable_receive_stamps, realtime_ns};
+use socket2::SockRef;
 use tokio::net::{TcpSocket, TcpStream, UnixStream};
 
 use crate::exchange_error::ExchangeError;
 use crate::journal::{ConnectTimes, LegAddresses, ServerEnds};
+use crate::listen::bound_unsent;
 use crate::moment::Departure;
 use crate::socket::Socket;
 use crate::target::Target;
@@ -133,6 +135,7 @@ async fn connect(address: SocketAddr, stamps: bool) -> io::Result<(TcpStream, Co
         TcpSocket::new_v6()?
     };
     socket.set_nodelay(true)?;
+    bound_unsent(SockRef::from(&socket));
     if stamps && let Err(error) = enable_receive_stamps(socket.as_fd()) {
         tracing::debug!(error = %error, "no receive stamps on the connection to the server");
     }

@@ -32,6 +32,11 @@ pub(crate) fn of(
     let mut sources = sources.clone();
     if let Some(packets) = packets {
         let told = packets.look(|index| wire_join::add(index, exchange, &mut milestones));
+        let end = exchange.response.and_then(|response| response.last);
+        let told = match end {
+            Some(end) if !packets.has_come_to(end.before_ns) => Told::Behind,
+            _ => told,
+        };
         sources.capture = capture_state(told, packets.state());
     }
     let [client, server] = [&exchange.client_watch, &exchange.server_watch]
@@ -228,6 +233,9 @@ fn capture_state(told: Told, state: SourceState) -> SourceState {
         (SourceState::Used, Told::Nothing) => {
             SourceState::Unavailable("no packet of this exchange was seen".to_owned())
         }
+        (SourceState::Used, Told::Behind) => SourceState::Unavailable(
+            "the capture had not come to the end of this exchange".to_owned(),
+        ),
         (SourceState::Used, Told::Lossy) => SourceState::Unavailable(
             "packets may have been lost to the capture during this exchange".to_owned(),
         ),

@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http::Response;
-use http::header::CONTENT_LENGTH;
+use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 
@@ -129,6 +129,11 @@ pub(crate) enum ResponseBody {
 impl ResponseBody {
     /// The server's response, with its body to be relayed.
     pub(crate) fn of_server(response: Response<Pieces>) -> Response<Self> {
+        let mut response = response;
+        if response.headers().contains_key(TRANSFER_ENCODING) {
+            // The coding decides where the body ends; a length beside it is another story.
+            response.headers_mut().remove(CONTENT_LENGTH);
+        }
         let announced = response.headers().contains_key(CONTENT_LENGTH);
         response.map(|incoming| Self::Server {
             incoming,

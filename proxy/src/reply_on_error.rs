@@ -4,7 +4,7 @@
 //!
 //! | reason | status |
 //! |---|---|
-//! | `no-upstream`, `no-port` | 400 |
+//! | `no-upstream`, `no-port`, `malformed-body` | 400 |
 //! | `ambiguous-head` | 400, or 501 for an unknown coding |
 //! | `forwarding-off`, `target-forbidden` | 403 |
 //! | `no-route` | 404 |
@@ -39,6 +39,13 @@ pub(crate) fn answer(
 ) -> Result<Response<ResponseBody>, ExchangeError> {
     Ok(result.unwrap_or_else(|error| {
         let mut journal = connection.journal.borrow_mut();
+        let error = match error {
+            ExchangeError::ClientGone(_) if journal.body_is_broken() => ExchangeError::Body,
+            error => error,
+        };
+        if !matches!(error, ExchangeError::ClientGone(_)) {
+            connection.forget_server();
+        }
         journal.answered_here(error.outcome());
         let source = error.source().map(ToString::to_string);
         tracing::debug!(reason = error.reason(), source, "answered by the proxy");

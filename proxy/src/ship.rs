@@ -139,7 +139,7 @@ impl Shipper {
     /// Sends the batch, again and again if need be.
     async fn export(&mut self) {
         let records = self.batch.len() as u64;
-        let message = self.batch.message();
+        let message = self.batch.message(self.metrics.dropped_in_all());
         let mut pause = PAUSES.0;
         for attempt in 1..=ATTEMPTS {
             match self.client.export(message.clone()).await {

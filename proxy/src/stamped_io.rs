@@ -49,7 +49,7 @@ impl Witness {
 
     fn failed(&self, error: io::Error) -> io::Error {
         match self {
-            Self::One(journal, side) => journal.borrow_mut().failed(*side),
+            Self::One(journal, side) => journal.borrow_mut().failed(*side, &error),
             Self::Several(journal, leg) => journal.borrow_mut().failed(*leg),
         }
         error
@@ -59,6 +59,18 @@ impl Witness {
         if let Self::One(journal, side) = self {
             journal.borrow_mut().closing(*side);
         }
+    }
+
+    /// Whether the body that an HTTP/1 client sends can be read in two ways.
+    fn body_is_broken(&self) -> bool {
+        self.of_client()
+            .is_some_and(|journal| journal.borrow().body_is_broken())
+    }
+
+    /// Whether the socket is closed with the leg. That of an HTTP/1 client, and of its server, is
+    /// closed once the other side has had its say.
+    fn closes_by_itself(&self) -> bool {
+        matches!(self, Self::Several(..))
     }
 
     /// The journal of an HTTP/1 client, on its own leg.
@@ -129,6 +141,10 @@ impl hyper::rt::Read for StampedIo {
         let (count, read) = received.map_err(|error| self.witness.failed(error))?;
         let bytes = space.get(..count).unwrap_or_default();
         self.witness.read(bytes, read, &self.transport);
+        if self.witness.body_is_broken() {
+            // Another reader could go on and find a request in it.
+            return Poll::Ready(Err(io::ErrorKind::InvalidData.into()));
+        }
         buffer.put_slice(bytes);
         Poll::Ready(Ok(()))
     }
@@ -172,7 +188,10 @@ impl Write for StampedIo {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(self.poll_interim(cx))?;
+        if self.witness.closes_by_itself() {
+            return self.transport.poll_close(cx);
+        }
         self.witness.closing();
-        self.transport.poll_close(cx)
+        Poll::Ready(Ok(()))
     }
 }

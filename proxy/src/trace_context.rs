@@ -51,7 +51,7 @@ fn read(headers: &HeaderMap) -> Option<TraceContext> {
 }
 
 /// Reads a `traceparent`; `None` if it is not valid.
-fn parse(value: &[u8]) -> Option<TraceContext> {
+pub(crate) fn parse(value: &[u8]) -> Option<TraceContext> {
     let (known, rest) = value.split_at_checked(LENGTH)?;
     let text = std::str::from_utf8(known).ok()?;
     let lower = |byte: &u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f' | b'-');

@@ -11,7 +11,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
-use skewtap_sockstamp::{Received, realtime_ns, receive_into};
+use skewtap_sockstamp::{Received, realtime_ns, receive_into, tcp_info};
 use socket2::SockRef;
 use tokio::io::{Interest, ReadBuf};
 
@@ -143,6 +143,17 @@ impl Transport {
             Ok(_) => Poll::Pending,
             Err(error) => Poll::Ready(Err(error)),
         }
+    }
+
+    /// Whether the connection broke; tells it once.
+    pub(crate) fn has_failed(&self) -> bool {
+        let socket = SockRef::from(&*self.socket);
+        matches!(socket.take_error(), Ok(Some(_)) | Err(_))
+    }
+
+    /// How many bytes sent on the socket its peer's kernel has acknowledged, where the kernel says.
+    pub(crate) fn acknowledged(&self) -> Option<u64> {
+        tcp_info(self.socket()).ok().map(|info| info.bytes_acked)
     }
 
     /// Makes the close of the socket a reset.

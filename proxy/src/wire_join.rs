@@ -21,6 +21,8 @@ pub(crate) enum Told {
     Nothing,
     /// Packets may have been lost during the exchange.
     Lossy,
+    /// Packets of the exchange may wait to be looked at.
+    Behind,
 }
 
 /// Adds the stamps of the packets of `exchange`, then lets the index forget what came before it.

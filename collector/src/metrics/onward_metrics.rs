@@ -22,6 +22,15 @@ pub(crate) enum ExportDrop {
 }
 
 impl ExportDrop {
+    /// Every reason.
+    const ALL: [Self; 5] = [
+        Self::QueueFull,
+        Self::Refused,
+        Self::Rejected,
+        Self::GaveUp,
+        Self::Stopped,
+    ];
+
     /// The name used in metrics.
     const fn name(self) -> &'static str {
         match self {
@@ -68,8 +77,11 @@ impl ExportCounts {
         self.pushes.get_or_create(&OutcomeLabel { outcome }).inc();
     }
 
-    /// Makes them readable.
+    /// Makes them readable, from the first drop on.
     pub(super) fn register(&self, registry: &mut Registry) {
+        for reason in ExportDrop::ALL.map(ExportDrop::name) {
+            drop(self.dropped.get_or_create(&ReasonLabel { reason }));
+        }
         registry.register(
             "export_metrics_pushes",
             "Pushes of the collector's metrics to the export backend",
@@ -121,8 +133,11 @@ impl WebhookCounts {
         self.messages.get_or_create(&OutcomeLabel { outcome }).inc();
     }
 
-    /// Makes them readable.
+    /// Makes them readable, from the first message on.
     pub(super) fn register(&self, registry: &mut Registry) {
+        for outcome in ["sent", "failed"] {
+            drop(self.messages.get_or_create(&OutcomeLabel { outcome }));
+        }
         registry.register(
             "webhook_messages",
             "Webhook messages about flagged verdicts",

@@ -80,7 +80,8 @@ impl MetricConstructor<Histogram> for InBuckets {
     }
 }
 
-/// Metrics of the verdicts. Each client span counts once, by its first verdict.
+/// Metrics of the verdicts. Each client span counts once, by its first verdict; each cause of it
+/// once, with the first verdict that names it.
 #[derive(Debug)]
 pub(crate) struct VerdictMetrics {
     most_edges: usize,
@@ -98,7 +99,7 @@ pub(crate) struct VerdictMetrics {
 
 impl VerdictMetrics {
     pub(super) fn new(most_edges: usize) -> Self {
-        Self {
+        let new = Self {
             most_edges,
             known_edges: Mutex::new(HashSet::new()),
             gap: Family::new_with_constructor(InBuckets),
@@ -110,37 +111,58 @@ impl VerdictMetrics {
             matches: Family::default(),
             written: Family::default(),
             clocks: ClockGauges::new(most_edges),
+        };
+        new.start_at_nought();
+        new
+    }
+
+    /// A counter that is there before it counts can be seen to count for the first time.
+    fn start_at_nought(&self) {
+        for flagged in [false, true] {
+            drop(self.exchanges.get_or_create(&FlaggedLabel { flagged }));
+        }
+        for kind in MatchKind::ALL.map(MatchKind::name) {
+            drop(self.matches.get_or_create(&KindLabel { kind }));
+        }
+        for outcome in ["new", "revised", "kept", "outdated"] {
+            drop(self.written.get_or_create(&OutcomeLabel { outcome }));
         }
     }
 
-    /// Counts a verdict that was given to the store.
-    pub(crate) fn count(&self, verdict: &Verdict, kind: MatchKind, written: Written) {
-        let outcome = match written {
-            Written::New => "new",
-            Written::Revised => "revised",
-            Written::Kept => "kept",
-        };
+    /// Counts a verdict that was given to the store. Of one that replaces another, only the
+    /// causes count that the other had not found.
+    pub(crate) fn count(&self, verdict: &Verdict, kind: MatchKind, written: &Written) {
+        let outcome = outcome(written);
         self.written.get_or_create(&OutcomeLabel { outcome }).inc();
-        if written != Written::New {
+        if !written.is_news() {
             return;
         }
-        let flagged = verdict.flagged;
-        self.exchanges
-            .get_or_create(&FlaggedLabel { flagged })
-            .inc();
-        let kind = kind.name();
-        self.matches.get_or_create(&KindLabel { kind }).inc();
         self.clocks.note(verdict);
         let edge = self.edge(verdict);
         for finding in &verdict.findings {
-            let cause = CauseOnEdge {
-                cause: finding.cause,
-                client_service: edge.client_service.clone(),
-                server_service: edge.server_service.clone(),
-            };
-            self.findings.get_or_create(&cause).inc();
+            let before = written.before();
+            if !before.is_some_and(|before| before.found(finding.cause)) {
+                self.count_finding(finding.cause, &edge);
+            }
         }
-        self.observe_times(verdict, &edge);
+        if written.before().is_none() {
+            let flagged = FlaggedLabel {
+                flagged: verdict.flagged,
+            };
+            self.exchanges.get_or_create(&flagged).inc();
+            let kind = kind.name();
+            self.matches.get_or_create(&KindLabel { kind }).inc();
+            self.observe_times(verdict, &edge);
+        }
+    }
+
+    fn count_finding(&self, cause: &'static str, edge: &Edge) {
+        let cause = CauseOnEdge {
+            cause,
+            client_service: edge.client_service.clone(),
+            server_service: edge.server_service.clone(),
+        };
+        self.findings.get_or_create(&cause).inc();
     }
 
     fn observe_times(&self, verdict: &Verdict, edge: &Edge) {
@@ -246,6 +268,16 @@ impl VerdictMetrics {
             self.written.clone(),
         );
         self.clocks.register(registry);
+    }
+}
+
+/// The name used in metrics.
+const fn outcome(written: &Written) -> &'static str {
+    match written {
+        Written::New => "new",
+        Written::Revised(_) => "revised",
+        Written::Kept => "kept",
+        Written::Outdated => "outdated",
     }
 }
 

@@ -64,6 +64,16 @@ pub enum RejectReason {
 }
 
 impl RejectReason {
+    /// Every reason.
+    pub const ALL: [Self; 6] = [
+        Self::BadId,
+        Self::BadTime,
+        Self::EndBeforeStart,
+        Self::TooLong,
+        Self::BadExchange,
+        Self::TooLarge,
+    ];
+
     /// The name used in metrics and messages.
     #[must_use]
     pub const fn name(self) -> &'static str {

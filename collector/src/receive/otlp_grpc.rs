@@ -26,7 +26,7 @@ use tower::service_fn;
 use super::bearer_tokens;
 use super::connections::{self, Port};
 use super::other_signals::NotKept;
-use super::{Intake, MOST_UNDER_WAY, RETRY_AFTER};
+use super::{Intake, MOST_UNDER_WAY, RETRY_AFTER, Refusal};
 use crate::grpc_bytes::BytesCodec;
 use crate::store::writer::AppendError;
 
@@ -121,13 +121,16 @@ impl GrpcReceiver {
 /// Lets in who may send, and ends what takes too long.
 async fn guard(State(receiver): State<GrpcReceiver>, request: Request, next: Next) -> Response {
     if !receiver.intake.tokens.admit(request.headers()) {
-        receiver.intake.metrics.count_refusal("unauthenticated");
+        receiver
+            .intake
+            .metrics
+            .count_refusal(Refusal::Unauthenticated);
         return answer(Status::unauthenticated(bearer_tokens::MISSING));
     }
     match tokio::time::timeout(REQUEST_TIMEOUT, next.run(request)).await {
         Ok(response) => not_to_be_retried(response),
         Err(_) => {
-            receiver.intake.metrics.count_refusal("too_slow");
+            receiver.intake.metrics.count_refusal(Refusal::TooSlow);
             let seconds = REQUEST_TIMEOUT.as_secs();
             answer(Status::deadline_exceeded(format!(
                 "the request was not complete within {seconds} s"
@@ -142,7 +145,7 @@ fn answer(status: Status) -> Response {
 
 fn decode<M: Message + Default>(intake: &Intake, body: Bytes) -> Result<M, Status> {
     M::decode(body).map_err(|error| {
-        intake.metrics.count_refusal("malformed");
+        intake.metrics.count_refusal(Refusal::Malformed);
         Status::invalid_argument(format!("not an export request in protobuf: {error}"))
     })
 }

@@ -23,9 +23,9 @@ use tower::limit::GlobalConcurrencyLimitLayer;
 use super::bearer_tokens;
 use super::connections::{self, Port};
 use super::http_answer::Form;
-use super::http_body::{self, BodyError};
+use super::http_body;
 use super::other_signals::NotKept;
-use super::{Intake, MOST_UNDER_WAY, RETRY_AFTER};
+use super::{Intake, MOST_UNDER_WAY, RETRY_AFTER, Refusal};
 use crate::store::writer::AppendError;
 
 pub(crate) use super::http_body::BodyLimits;
@@ -99,7 +99,7 @@ async fn guard(State(receiver): State<HttpReceiver>, request: Request, next: Nex
         return next.run(request).await;
     }
     let form = Form::of(request.headers()).unwrap_or(Form::Json);
-    let refusal = (StatusCode::UNAUTHORIZED, "unauthenticated");
+    let refusal = (StatusCode::UNAUTHORIZED, Refusal::Unauthenticated);
     let mut response = receiver.refuse(form, refusal, bearer_tokens::MISSING);
     let scheme = HeaderValue::from_static("Bearer");
     response.headers_mut().insert(WWW_AUTHENTICATE, scheme);
@@ -114,18 +114,18 @@ impl HttpReceiver {
     ) -> Result<(Form, Bytes, R), Response> {
         let (parts, body) = request.into_parts();
         let Some(form) = Form::of(&parts.headers) else {
-            let refusal = (StatusCode::UNSUPPORTED_MEDIA_TYPE, "content_type");
+            let refusal = (StatusCode::UNSUPPORTED_MEDIA_TYPE, Refusal::ContentType);
             let message = "send application/x-protobuf or application/json";
             return Err(self.refuse(Form::Json, refusal, message));
         };
         let body = http_body::read(&parts.headers, body, self.limits)
             .await
             .map_err(|error| {
-                let refusal = (error.status(), refusal_reason(&error));
+                let refusal = (error.status(), Refusal::from(&error));
                 self.refuse(form, refusal, &error.to_string())
             })?;
         let message = parse(form, &body).map_err(|error| {
-            let refusal = (StatusCode::BAD_REQUEST, "malformed");
+            let refusal = (StatusCode::BAD_REQUEST, Refusal::Malformed);
             self.refuse(form, refusal, &error.to_string())
         })?;
         Ok((form, body, message))
@@ -134,7 +134,7 @@ impl HttpReceiver {
     fn refuse(
         &self,
         form: Form,
-        (status, reason): (StatusCode, &'static str),
+        (status, reason): (StatusCode, Refusal),
         message: &str,
     ) -> Response {
         self.intake.metrics.count_refusal(reason);
@@ -158,15 +158,5 @@ fn parse<R: Message + Default + DeserializeOwned>(
     match form {
         Form::Protobuf => Ok(R::decode(body.clone())?),
         Form::Json => Ok(serde_json::from_slice(body)?),
-    }
-}
-
-const fn refusal_reason(error: &BodyError) -> &'static str {
-    match error {
-        BodyError::Broken(_) | BodyError::NotDecoded { .. } => "malformed",
-        BodyError::TooSlow => "too_slow",
-        BodyError::TooLong { .. } | BodyError::TooLongDecompressed { .. } => "too_large",
-        BodyError::UnknownEncoding(_) => "content_encoding",
-        BodyError::ShuttingDown => "shutting_down",
     }
 }

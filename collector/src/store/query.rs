@@ -17,7 +17,7 @@ use skewtap_core::ids::{SpanId, TraceId};
 pub(crate) use self::edges_matching::EdgeFilter;
 pub(crate) use self::list::{Filter, MOST_PER_PAGE, NoCursor, Page};
 pub(crate) use self::quantiles::Quantiles;
-use super::{counts, packed, retention};
+use super::{counts, packed, past, retention};
 
 /// Connections kept open between queries; more are opened while more are needed.
 const IDLE_CONNECTIONS: usize = 4;
@@ -112,17 +112,9 @@ impl Queries {
         client_span_id: SpanId,
     ) -> Result<Option<Vec<u8>>, QueryError> {
         self.with_connection(move |connection| {
-            let found = connection
-                .prepare_cached(
-                    "SELECT observations FROM verdict CROSS JOIN verdict_document USING (id)
-                     WHERE trace_id = ?1 AND client_span_id = ?2",
-                )?
-                .query_row((trace_id.bytes(), client_span_id.bytes()), |row| {
-                    let packed: Option<Vec<u8>> = row.get(0)?;
-                    packed.map(|packed| unpacked(&packed)).transpose()
-                })
-                .optional()?;
-            Ok(found.flatten())
+            let found = past::basis(connection, trace_id, client_span_id)?;
+            let packed = found.and_then(|basis| basis.observations);
+            packed.map(|packed| unpacked(&packed)).transpose()
         })
         .await
     }

@@ -2,7 +2,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::Bytes;
-use skewtap_core::audit::{KnownClocks, Observed, audit};
+use skewtap_core::audit::{KnownClocks, audit};
 use skewtap_core::ids::{SpanId, TraceId};
 use skewtap_core::policy::Policy;
 use skewtap_core::verdict::Verdict;
@@ -18,8 +18,9 @@ use super::Store;
 use super::packed::Packer;
 use super::query::{EdgeFilter, Filter, Queries};
 use super::retention::Retention;
-use super::verdict_row::{VerdictRow, Written};
+use super::verdict_row::{Before, VerdictRow, Written};
 use super::writer::{self, AppendError, Limits, Results, StoreWriter};
+use crate::matcher::{Match, MatchKey, MatchKind};
 use crate::observation_log::{self, LogEnd, LogNews};
 
 const S: i64 = 1_000_000_000;
@@ -75,7 +76,7 @@ fn limits() -> Limits {
 
 /// The verdict on client span number `n`.
 fn verdict(n: u64) -> Verdict {
-    let observed: Observed = Scenario::healthy(S / 100).observe(&World::PLAIN);
+    let observed = Scenario::healthy(S / 100).observe(&World::PLAIN);
     let verdict = audit(&observed, &KnownClocks::default(), &Policy::default()).unwrap();
     Verdict {
         client_span_id: span_id(n),
@@ -88,11 +89,25 @@ fn row(n: u64, evidence: i64) -> VerdictRow {
     row_of(&verdict(n), evidence)
 }
 
-/// `verdict` ready to be written, as judged from some observations.
+/// `verdict` ready to be written, as judged from some observations. It revises one that rests on
+/// one less.
 pub(crate) fn row_of(verdict: &Verdict, evidence: i64) -> VerdictRow {
-    let observed = Scenario::healthy(S / 100).observe(&World::PLAIN);
-    let mut packer = Packer::new().unwrap();
-    VerdictRow::new(verdict, &observed, evidence, 0, &mut packer).unwrap()
+    row_from(Scenario::healthy(S / 100), verdict, evidence)
+}
+
+fn row_from(scenario: Scenario, verdict: &Verdict, evidence: i64) -> VerdictRow {
+    let found = Match {
+        key: MatchKey {
+            trace_id: verdict.trace_id,
+            span_id: verdict.client_span_id,
+        },
+        observed: scenario.observe(&World::PLAIN),
+        others: vec![],
+        evidence,
+        revises: evidence - 1,
+        kind: MatchKind::Complete,
+    };
+    VerdictRow::new(verdict, &found, 0, &mut Packer::new().unwrap()).unwrap()
 }
 
 fn span_id(n: u64) -> SpanId {
@@ -109,7 +124,7 @@ fn on_runtime(body: impl FnOnce(&tokio::runtime::Runtime)) {
 }
 
 #[test]
-fn a_verdict_is_replaced_only_by_one_on_more_evidence() {
+fn a_verdict_is_replaced_only_by_one_that_knows_what_it_rests_on() {
     on_runtime(|runtime| {
         let bench = Bench::new(limits());
         let mut early = verdict(1);
@@ -118,15 +133,24 @@ fn a_verdict_is_replaced_only_by_one_on_more_evidence() {
         assert_eq!(bench.write(vec![early.clone()], 1), [Written::New]);
         assert_eq!(bench.write(vec![early.clone()], 2), [Written::Kept]);
         assert_eq!(bench.write(vec![row(1, 4)], 3), [Written::Kept]);
+        // Judged from something else, by one who did not know of the first.
+        for evidence in [1, 5, 9] {
+            let ignorant = row_from(Scenario::healthy(S / 50), &verdict(1), evidence);
+            assert_eq!(bench.write(vec![ignorant], 3), [Written::Outdated]);
+        }
         let stored = || runtime.block_on(bench.queries().exchange(trace_id(), span_id(1)));
         let first = stored().unwrap().unwrap();
         assert_eq!(
             (first.revision, first.stored_ns, first.flagged),
             (1, 1, true)
         );
+        let before = Before {
+            flagged: true,
+            causes: vec![],
+        };
         assert_eq!(
             bench.write(vec![row(1, 6), row(2, 1)], 4),
-            [Written::Revised, Written::New]
+            [Written::Revised(before), Written::New]
         );
         let second = stored().unwrap().unwrap();
         assert_eq!(
@@ -330,7 +354,8 @@ fn a_clock_that_was_set_back_deletes_nothing_and_keeps_taking_verdicts() {
         });
         bench.write(vec![row(1, 1)], 10_000 * S);
         assert_eq!(bench.write(vec![row(2, 1)], 50 * S), [Written::New]);
-        assert_eq!(bench.write(vec![row(1, 2)], 51 * S), [Written::Revised]);
+        let revised = bench.write(vec![row(1, 2)], 51 * S);
+        assert!(matches!(*revised, [Written::Revised(_)]), "{revised:?}");
         let page = runtime.block_on(bench.queries().exchanges(Filter::default()));
         assert_eq!(page.unwrap().verdicts.len(), 2);
         bench.close();

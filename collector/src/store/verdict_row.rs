@@ -3,15 +3,16 @@
 use std::io;
 
 use rusqlite::{OptionalExtension, Transaction, params};
-use skewtap_core::audit::Observed;
 use skewtap_core::ids::{SpanId, TraceId};
 use skewtap_core::ledger::Segment;
 use skewtap_core::verdict::Verdict;
 use skewtap_core::verdict_json::VerdictJson;
 
-use super::counts::{CountChanges, Counted};
+use super::counts::{self, CountChanges, Counted};
 use super::edge::{EdgeNames, EdgeNumbers};
 use super::packed::Packer;
+use super::past;
+use crate::matcher::Match;
 use crate::otlp_encode;
 
 /// A verdict ready to be written.
@@ -20,6 +21,7 @@ pub(crate) struct VerdictRow {
     trace_id: TraceId,
     client_span_id: SpanId,
     evidence: i64,
+    revises: i64,
     started_ns: i64,
     flagged: bool,
     edge: EdgeNames,
@@ -49,15 +51,13 @@ impl VerdictRow {
     /// Takes what filters and plots need out of `verdict`, and packs the rest with what it
     /// was judged from.
     ///
-    /// `evidence` is how many observations and stamps it rests on; `else_started_ns` is when the
-    /// exchange began where the verdict itself cannot tell.
+    /// `else_started_ns` is when the exchange began where the verdict itself cannot tell.
     ///
     /// # Errors
     /// When the verdict cannot be written as JSON, or there is no memory to pack it.
     pub(crate) fn new(
         verdict: &Verdict,
-        observed: &Observed,
-        evidence: i64,
+        found: &Match,
         else_started_ns: i64,
         packer: &mut Packer,
     ) -> Result<Self, RowError> {
@@ -67,7 +67,8 @@ impl VerdictRow {
         Ok(Self {
             trace_id: verdict.trace_id,
             client_span_id: verdict.client_span_id,
-            evidence,
+            evidence: found.evidence,
+            revises: found.revises,
             started_ns: verdict.started_ns.unwrap_or(else_started_ns),
             flagged: verdict.flagged,
             edge: EdgeNames {
@@ -83,7 +84,7 @@ impl VerdictRow {
             lag_ns: lag_ns(verdict),
             unexplained_ns: ledger.map(|ledger| ledger.unexplained_ns()),
             document: packer.pack(&serde_json::to_vec(&VerdictJson::from(verdict))?)?,
-            observations: packer.pack(&otlp_encode::encode(observed))?,
+            observations: packer.pack(&otlp_encode::encode(found))?,
         })
     }
 
@@ -99,20 +100,59 @@ impl VerdictRow {
 }
 
 /// What became of a row.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Written {
     /// The first verdict on its client span.
     New,
-    /// It replaced one that rested on less.
-    Revised,
-    /// The one already there rests on as much or more, so it stays.
+    /// It replaced the one that it revises, which was this.
+    Revised(Before),
+    /// The one already there rests on the same, so it stays.
     ///
     /// This is what keeps a restart, which judges again what the log still holds, from
     /// changing or doubling anything.
     Kept,
+    /// The one already there rests on something else, so it stays until the two are joined.
+    Outdated,
 }
 
-/// Writes `row` unless the store holds a verdict on the same span that rests on as much.
+/// What a replaced verdict said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Before {
+    /// Whether it was flagged.
+    pub(crate) flagged: bool,
+    /// Names of the causes it had found.
+    pub(crate) causes: Vec<String>,
+}
+
+impl Before {
+    /// Whether it had found `cause`.
+    pub(crate) fn found(&self, cause: &str) -> bool {
+        self.causes.iter().any(|before| before == cause)
+    }
+
+    /// Whether people were told of `cause`, or of a gap without one where that is `None`.
+    pub(crate) fn was_told(&self, cause: Option<&str>) -> bool {
+        let same = cause.map_or(self.causes.is_empty(), |cause| self.found(cause));
+        self.flagged && same
+    }
+}
+
+impl Written {
+    /// Whether the store has this verdict because it was just written.
+    pub(crate) const fn is_news(&self) -> bool {
+        matches!(self, Self::New | Self::Revised(_))
+    }
+
+    /// What was there before, where something was replaced.
+    pub(crate) const fn before(&self) -> Option<&Before> {
+        match self {
+            Self::Revised(before) => Some(before),
+            Self::New | Self::Kept | Self::Outdated => None,
+        }
+    }
+}
+
+/// Writes `row` unless the store holds a verdict on the same span other than the one it revises.
 pub(super) fn write(
     transaction: &Transaction<'_>,
     row: &VerdictRow,
@@ -131,8 +171,15 @@ pub(super) fn write(
         counts.add(&row.counted(edge));
         return Ok(Written::New);
     };
-    if row.evidence <= evidence {
-        return Ok(Written::Kept);
+    if evidence != row.revises {
+        let basis = past::basis(transaction, row.trace_id, row.client_span_id)?;
+        match basis.and_then(|basis| basis.observations) {
+            Some(same) if same == row.observations => return Ok(Written::Kept),
+            Some(_) => return Ok(Written::Outdated),
+            // Nothing to join with; the one that rests on more stays.
+            None if row.evidence <= evidence => return Ok(Written::Kept),
+            None => {}
+        }
     }
     update(transaction, row, id, edge, stored_ns)?;
     transaction
@@ -142,7 +189,10 @@ pub(super) fn write(
         .execute((id, &row.document, &row.observations))?;
     counts.take_back(&old);
     counts.add(&row.counted(edge));
-    Ok(Written::Revised)
+    Ok(Written::Revised(Before {
+        flagged: old.flagged,
+        causes: counts::names(&old.causes).map(str::to_owned).collect(),
+    }))
 }
 
 /// The number and the evidence of the verdict that is there already, and what was counted of it.

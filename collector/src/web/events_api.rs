@@ -165,7 +165,7 @@ impl From<&Announced> for FindingEvent {
 mod tests {
     use super::*;
     use crate::announcements::Announcements;
-    use crate::store::verdict_row::Written;
+    use crate::store::verdict_row::{Before, Written};
     use skewtap_core::audit::{KnownClocks, audit};
     use skewtap_core::policy::Policy;
     use skewtap_simulator::scenario::Scenario;
@@ -180,7 +180,7 @@ mod tests {
         }
     }
 
-    fn tell(announcements: &Announcements, flagged: bool, written: Written) {
+    fn tell(announcements: &Announcements, flagged: bool, written: &Written) {
         let observed = Scenario::healthy(1_000_000).observe(&World::PLAIN);
         let verdict = audit(&observed, &KnownClocks::default(), &Policy::default()).unwrap();
         let verdict = skewtap_core::verdict::Verdict { flagged, ..verdict };
@@ -201,7 +201,7 @@ mod tests {
         assert_eq!(name_of_next(&mut quick).await.unwrap(), "ready");
         assert_eq!(name_of_next(&mut slow).await.unwrap(), "ready");
         for _ in 0..300 {
-            tell(&announcements, true, Written::New);
+            tell(&announcements, true, &Written::New);
             assert_eq!(name_of_next(&mut quick).await.unwrap(), "finding");
         }
         assert_eq!(name_of_next(&mut slow).await.unwrap(), "missed");
@@ -213,9 +213,13 @@ mod tests {
         let announcements = Announcements::new();
         let mut listener = listener(&announcements);
         assert_eq!(name_of_next(&mut listener).await.unwrap(), "ready");
-        tell(&announcements, false, Written::New);
-        tell(&announcements, true, Written::Kept);
-        tell(&announcements, true, Written::Revised);
+        tell(&announcements, false, &Written::New);
+        tell(&announcements, true, &Written::Kept);
+        let before = Before {
+            flagged: true,
+            causes: vec![],
+        };
+        tell(&announcements, true, &Written::Revised(before));
         let Ok(only) = listener.findings.try_recv() else {
             panic!("the revision is told")
         };

@@ -85,6 +85,11 @@ impl Notice {
         });
         findings.collect()
     }
+
+    /// The cause, where one is named.
+    pub(crate) fn cause(&self) -> Option<&str> {
+        self.confidence.map(|_| self.key.cause.as_str())
+    }
 }
 
 fn key(verdict: &Verdict, cause: &str) -> GroupKey {

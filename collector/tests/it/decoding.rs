@@ -6,8 +6,8 @@ use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, Span, Status};
 use proptest::prelude::*;
 use prost::Message;
 use skewtap_collector::observation::Observation;
-use skewtap_collector::otlp_decode::{RejectReason, decode};
-use skewtap_core::exchange_attributes::SCOPE;
+use skewtap_collector::otlp_decode::{DroppedRecords, RejectReason, decode};
+use skewtap_core::exchange_attributes::{DROPPED_KEY, SCOPE};
 use skewtap_core::reported_span::{ReportedSpan, SpanKind};
 
 use super::samples;
@@ -51,6 +51,23 @@ fn what_was_sent_is_what_is_observed() {
     ];
     assert_eq!(decoded.observations, expected);
     assert_eq!(decoded.rejected.total(), 0);
+}
+
+#[test]
+fn what_a_proxy_dropped_is_taken_from_its_scope_and_from_no_other() {
+    let mut request = samples::request(&samples::asleep(1));
+    for spans in &mut request.resource_spans {
+        let resource = spans.resource.get_or_insert_default();
+        let instance = Value::StringValue("proxy-1".to_owned());
+        resource.attributes = vec![samples::attribute("service.instance.id", instance)];
+        let scope = spans.scope_spans[0].scope.as_mut().unwrap();
+        scope.attributes = vec![samples::attribute(DROPPED_KEY, Value::IntValue(12))];
+    }
+    let dropped = DroppedRecords {
+        proxy: "proxy-1".to_owned(),
+        records: 12,
+    };
+    assert_eq!(decode(&request).dropped, [dropped]);
 }
 
 #[test]

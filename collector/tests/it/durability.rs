@@ -11,11 +11,15 @@ use prost::Message;
 use skewtap_collector::{Addresses, Collector};
 use tempfile::tempdir;
 
+use super::reopening::{forgetful, revision, settled};
 use super::running::{Running, config, export_call, get, post, verdict};
 use super::samples;
 
 /// Where the child is told its store.
 const STORE: &str = "SKEWTAP_TEST_STORE";
+
+/// Set where the child is to let go of client spans soon.
+const FORGETFUL: &str = "SKEWTAP_TEST_FORGETFUL";
 
 /// The file in the store's directory in which the child says where it listens.
 const ADDRESSES: &str = "addresses";
@@ -25,7 +29,11 @@ const ADDRESSES: &str = "addresses";
 #[ignore = "runs until it is killed; started by the tests below"]
 async fn child() {
     let store = std::env::var(STORE).unwrap();
-    let collector = Collector::bind(config(Path::new(&store))).await.unwrap();
+    let config = match std::env::var_os(FORGETFUL) {
+        Some(_) => forgetful(Path::new(&store)),
+        None => config(Path::new(&store)),
+    };
+    let collector = Collector::bind(config).await.unwrap();
     let Addresses {
         otlp_http, http, ..
     } = collector.addresses();
@@ -44,8 +52,22 @@ struct Killable {
 
 impl Killable {
     fn start(store: &Path) -> Self {
-        let process = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "it::durability::child", "--ignored"])
+        Self::run(store, &mut Self::command())
+    }
+
+    /// One that soon lets go of client spans.
+    fn start_forgetful(store: &Path) -> Self {
+        Self::run(store, Self::command().env(FORGETFUL, "1"))
+    }
+
+    fn command() -> Command {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", "it::durability::child", "--ignored"]);
+        command
+    }
+
+    fn run(store: &Path, command: &mut Command) -> Self {
+        let process = command
             .env(STORE, store)
             .stdout(Stdio::null())
             .spawn()
@@ -158,6 +180,38 @@ async fn an_open_exchange_goes_on_after_a_kill() {
     let whole = verdict(second.addresses.http, 1, |v| v.client_seconds.is_some()).await;
     assert!(whole.server_seconds.is_some() && whole.flagged, "{whole:?}");
     second.stop().await;
+}
+
+/// The late side is acknowledged, and the process ends before it can be joined.
+#[tokio::test]
+async fn what_comes_late_is_joined_after_a_kill() {
+    for late in 0..3 {
+        let directory = tempdir().unwrap();
+        let mut early = parts(&samples::asleep(1)).to_vec();
+        let late = early.remove(late);
+        let first = Killable::start_forgetful(directory.path());
+        for part in &early {
+            export_call(first.otlp_http, part).await;
+        }
+        verdict(first.http, 1, |_| true).await;
+        settled(first.http).await;
+        let before = revision(first.http, 1).await;
+        export_call(first.otlp_http, &late).await;
+        first.kill();
+        for _ in 0..2 {
+            let next = Running::start(forgetful(directory.path())).await;
+            let http = next.addresses.http;
+            let whole = verdict(http, 1, |v| {
+                v.client_seconds.is_some() && v.server_seconds.is_some() && v.wire_seconds.is_some()
+            });
+            assert_eq!(whole.await.findings.len(), 1);
+            settled(http).await;
+            assert_eq!(revision(http, 1).await, before + 1);
+            let list = get(http, "/api/v1/exchanges").await.json();
+            assert_eq!(list["exchanges"].as_array().unwrap().len(), 1);
+            next.stop().await;
+        }
+    }
 }
 
 /// A call as three that have one side each: exchange, client, server.

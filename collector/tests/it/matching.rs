@@ -14,7 +14,7 @@ use super::samples;
 
 const S: i64 = 1_000_000_000;
 
-fn observations(call: &Observed) -> Vec<Observation> {
+pub(super) fn observations(call: &Observed) -> Vec<Observation> {
     let exchanges = call.exchanges.iter().cloned();
     let spans = call.client.iter().chain(&call.servers).cloned();
     exchanges
@@ -27,8 +27,13 @@ fn matcher() -> Matcher {
     Matcher::new(MatcherLimits::default())
 }
 
+/// What is due where the store has nothing.
+fn due(matcher: &mut Matcher, now_ns: i64) -> Vec<Match> {
+    matcher.take_due(now_ns, |_| None)
+}
+
 /// The only match that is due.
-fn only(due: Vec<Match>) -> Match {
+pub(super) fn only(due: Vec<Match>) -> Match {
     match <[Match; 1]>::try_from(due) {
         Ok([one]) => one,
         Err(due) => panic!("{} matches are due", due.len()),
@@ -74,14 +79,14 @@ fn a_whole_call_is_judged_a_moment_after_its_last_part() {
     for (n, observation) in (1..).zip(observations(&call)) {
         matcher.offer(observation, n, n * S);
     }
-    assert!(matcher.take_due(3 * S + S / 3).is_empty());
-    let found = only(matcher.take_due(4 * S));
+    assert!(due(&mut matcher, 3 * S + S / 3).is_empty());
+    let found = only(due(&mut matcher, 4 * S));
     assert_eq!(found.kind, MatchKind::Complete);
     assert_eq!(found.observed.exchanges, call.exchanges);
     assert_eq!(found.observed.client, call.client);
     assert_eq!(found.observed.servers, call.servers);
     assert_eq!(matcher.needed_from(), Some(1));
-    assert!(matcher.take_due(40 * S).is_empty());
+    assert!(due(&mut matcher, 40 * S).is_empty());
     assert_eq!((matcher.open(), matcher.needed_from()), (0, None));
     assert_eq!(matcher.counts(), Default::default());
 }
@@ -101,10 +106,10 @@ fn what_is_missing_is_waited_for_and_then_said() {
             matcher.offer(parts[part].clone(), 1, 0);
         }
         assert!(
-            matcher.take_due(14 * S).is_empty(),
+            due(&mut matcher, 14 * S).is_empty(),
             "{kind:?} was not waited for"
         );
-        assert_eq!(only(matcher.take_due(15 * S)).kind, kind);
+        assert_eq!(only(due(&mut matcher, 15 * S)).kind, kind);
     }
 }
 
@@ -114,9 +119,9 @@ fn spans_without_a_counterpart_are_let_go_and_counted() {
     for part in [1, 2] {
         let mut matcher = matcher();
         matcher.offer(observations(&call)[part].clone(), 1, 0);
-        assert!(matcher.take_due(149 * S).is_empty());
+        assert!(due(&mut matcher, 149 * S).is_empty());
         assert_eq!(matcher.open(), 1);
-        assert!(matcher.take_due(150 * S).is_empty());
+        assert!(due(&mut matcher, 150 * S).is_empty());
         assert_eq!((matcher.open(), matcher.counts().unmatched), (0, 1));
     }
 }
@@ -127,10 +132,10 @@ fn what_comes_late_makes_a_second_match_on_more_evidence() {
     let parts = observations(&call);
     let mut matcher = matcher();
     matcher.offer(parts[0].clone(), 1, 0);
-    let first = only(matcher.take_due(15 * S));
+    let first = only(due(&mut matcher, 15 * S));
     matcher.offer(parts[1].clone(), 2, 60 * S);
     matcher.offer(parts[2].clone(), 3, 60 * S);
-    let second = only(matcher.take_due(61 * S));
+    let second = only(due(&mut matcher, 61 * S));
     assert_eq!(second.kind, MatchKind::Complete);
     assert!(second.evidence > first.evidence);
     assert_eq!(matcher.needed_from(), Some(1));
@@ -144,13 +149,13 @@ fn a_duplicate_changes_nothing() {
         matcher.offer(part.clone(), 1, 0);
         matcher.offer(part, 2, 0);
     }
-    let found = only(matcher.take_due(S));
+    let found = only(due(&mut matcher, S));
     assert_eq!(found.observed.exchanges.len(), 1);
     assert_eq!(matcher.counts().duplicates, 3);
     for part in observations(&call) {
         matcher.offer(part, 3, 2 * S);
     }
-    assert!(matcher.take_due(20 * S).is_empty());
+    assert!(due(&mut matcher, 20 * S).is_empty());
 }
 
 #[test]
@@ -171,7 +176,7 @@ fn an_exchange_sent_again_with_more_stamps_replaces_itself() {
                 matcher.offer(part, 1, 0);
             }
         }
-        let found = only(matcher.take_due(S));
+        let found = only(due(&mut matcher, S));
         assert_eq!(found.observed.exchanges, call.exchanges);
     }
 }
@@ -182,7 +187,7 @@ fn a_trace_that_is_not_sampled_is_not_waited_for() {
     call.exchanges[0].sampled = false;
     let mut matcher = matcher();
     matcher.offer(observations(&call)[0].clone(), 1, 0);
-    assert_eq!(only(matcher.take_due(S)).kind, MatchKind::Complete);
+    assert_eq!(only(due(&mut matcher, S)).kind, MatchKind::Complete);
 }
 
 #[test]
@@ -195,7 +200,7 @@ fn where_the_proxy_added_the_context_no_client_span_is_waited_for() {
     for part in observations(&call) {
         matcher.offer(part, 1, 0);
     }
-    let found = only(matcher.take_due(S));
+    let found = only(due(&mut matcher, S));
     assert_eq!(found.kind, MatchKind::Complete);
     assert_eq!(found.observed.servers, call.servers);
     assert_eq!(found.key.span_id, call.exchanges[0].span_id);
@@ -208,7 +213,7 @@ fn each_attempt_gets_the_server_span_of_its_connection() {
     for part in observations(&call).into_iter().rev() {
         matcher.offer(part, 1, 0);
     }
-    let found = only(matcher.take_due(S));
+    let found = only(due(&mut matcher, S));
     assert_eq!(found.observed.exchanges, call.exchanges);
     assert_eq!(found.observed.servers, call.servers);
 }
@@ -223,7 +228,7 @@ fn an_attempt_without_a_connection_gets_no_server_span() {
     for part in observations(&call) {
         matcher.offer(part, 1, 0);
     }
-    let found = only(matcher.take_due(S));
+    let found = only(due(&mut matcher, S));
     assert_eq!(found.kind, MatchKind::Complete);
     assert_eq!(found.observed.servers, call.servers);
 }
@@ -250,7 +255,7 @@ fn a_server_span_that_lasts_longer_than_an_attempt_belongs_to_the_other() {
     for part in observations(&call) {
         matcher.offer(part, 1, 0);
     }
-    let found = only(matcher.take_due(15 * S));
+    let found = only(due(&mut matcher, 15 * S));
     assert_eq!(found.kind, MatchKind::NoServer);
     assert_eq!(found.observed.servers, call.servers);
 }
@@ -266,20 +271,16 @@ fn a_client_span_is_preferred_to_another_kind_with_its_id() {
     for part in observations(&call) {
         matcher.offer(part, 1, 0);
     }
-    assert_eq!(only(matcher.take_due(S)).observed.client, call.client);
+    assert_eq!(only(due(&mut matcher, S)).observed.client, call.client);
 }
 
 #[test]
-fn consumers_and_root_servers_join_nothing() {
-    let call = samples::healthy(1);
-    let mut root = call.servers[0].clone();
-    root.parent_span_id = None;
-    let mut consumer = call.client.clone().unwrap();
+fn consumers_join_nothing() {
+    let mut consumer = samples::healthy(1).client.unwrap();
     consumer.kind = SpanKind::Consumer;
     let mut matcher = matcher();
-    matcher.offer(Observation::Span(Box::new(root)), 1, 0);
     matcher.offer(Observation::Span(Box::new(consumer)), 1, 0);
-    assert_eq!((matcher.open(), matcher.counts().unjoinable), (0, 2));
+    assert_eq!((matcher.open(), matcher.counts().unjoinable), (0, 1));
 }
 
 #[test]
@@ -292,10 +293,10 @@ fn room_is_made_by_letting_go_lone_spans_before_exchanges() {
     matcher.offer(observations(&samples::healthy(2))[1].clone(), 2, 1);
     matcher.offer(observations(&samples::healthy(3))[0].clone(), 3, 2);
     assert_eq!((matcher.open(), matcher.counts().evicted), (2, 1));
-    assert!(matcher.take_due(3).is_empty());
+    assert!(due(&mut matcher, 3).is_empty());
     matcher.offer(observations(&samples::healthy(4))[0].clone(), 4, 3);
     assert_eq!((matcher.open(), matcher.counts().evicted), (2, 2));
-    let let_go = only(matcher.take_due(4));
+    let let_go = only(due(&mut matcher, 4));
     assert_eq!(let_go.key.trace_id, samples::trace_id(1));
     assert_eq!(let_go.kind, MatchKind::ExchangeOnly);
 }
@@ -319,8 +320,8 @@ fn giving_up_frees_the_log_and_judges_what_is_there() {
         let exchange = observations(&samples::healthy(n))[0].clone();
         matcher.offer(exchange, n.try_into().unwrap(), 0);
     }
-    let given_up = matcher.give_up_before(3);
-    assert_eq!(given_up.len(), 2);
+    matcher.give_up_before(3);
+    assert_eq!(due(&mut matcher, 0).len(), 2);
     assert_eq!((matcher.open(), matcher.needed_from()), (2, Some(3)));
 }
 
@@ -337,18 +338,21 @@ proptest! {
         for part in &parts {
             in_order.offer(part.clone(), 1, 0);
         }
-        let mut expected = in_order.take_due(S);
+        let mut expected = due(&mut in_order, S);
         expected.sort_by_key(|found| found.key);
 
-        let mut shuffled = matcher();
+        let mut shuffled = Matcher::new(MatcherLimits {
+            keep_complete: Duration::from_secs(60),
+            ..MatcherLimits::default()
+        });
         let mut now = 0;
         let mut last = std::collections::BTreeMap::new();
         for (part, gap) in order.into_iter().zip(gaps) {
             now += gap;
             shuffled.offer(parts[part].clone(), 1, now);
-            last.extend(shuffled.take_due(now).into_iter().map(|found| (found.key, found)));
+            last.extend(due(&mut shuffled, now).into_iter().map(|found| (found.key, found)));
         }
-        last.extend(shuffled.take_due(now + S).into_iter().map(|found| (found.key, found)));
+        last.extend(due(&mut shuffled, now + S).into_iter().map(|found| (found.key, found)));
         prop_assert_eq!(last.len(), 2);
         for (found, expected) in last.values().zip(&expected) {
             prop_assert_eq!(found.key, expected.key);

@@ -86,19 +86,22 @@ pub enum Outcome {
     ClientGone,
     /// The proxy refused the request by itself.
     Refused,
+    /// The proxy was told to stop, and ended the exchange when the time allowed was over.
+    ProxyStopped,
     /// The connection was handed over to another protocol, which ended by itself.
     Upgraded,
 }
 
 impl Outcome {
     /// Every outcome.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Complete,
         Self::UpstreamUnreachable,
         Self::UpstreamBroken,
         Self::UpstreamMalformed,
         Self::ClientGone,
         Self::Refused,
+        Self::ProxyStopped,
         Self::Upgraded,
     ];
 
@@ -112,6 +115,7 @@ impl Outcome {
             Self::UpstreamMalformed => "upstream-malformed",
             Self::ClientGone => "client-gone",
             Self::Refused => "refused",
+            Self::ProxyStopped => "proxy-stopped",
             Self::Upgraded => "upgraded",
         }
     }

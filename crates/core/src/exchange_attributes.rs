@@ -21,6 +21,9 @@ pub const SCOPE: &str = "skewtap";
 /// The attribute that marks a span as an exchange and gives the version of its form.
 pub const VERSION_KEY: &str = "skewtap.record.version";
 
+/// The attribute of the scope that tells how many records a proxy has dropped since it started.
+pub const DROPPED_KEY: &str = "skewtap.records.dropped";
+
 const STAMP_PREFIX: &str = "skewtap.stamp.";
 
 /// The kinds of attribute value an exchange needs.

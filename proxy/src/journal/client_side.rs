@@ -116,6 +116,9 @@ impl Journal {
     }
 
     pub(super) fn client_left(&mut self) {
+        if !self.down_ended && self.head_is_open() {
+            self.worker.metrics.head_cut_short();
+        }
         self.down_ended = true;
         self.fault(Outcome::ClientGone);
     }

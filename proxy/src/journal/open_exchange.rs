@@ -259,9 +259,9 @@ impl OpenExchange {
     /// The proxy itself ends it before it is over.
     pub(super) fn cut_off(&mut self) {
         if self.tunnel.is_some() {
-            self.outcome.get_or_insert(Outcome::Refused);
+            self.outcome.get_or_insert(Outcome::ProxyStopped);
         } else {
-            self.fault(Outcome::Refused);
+            self.fault(Outcome::ProxyStopped);
         }
     }
 

@@ -36,6 +36,7 @@ impl Journal {
     }
 
     pub(super) fn server_ended(&mut self, read: Read) {
+        self.up_ended = true;
         if let (Some(up), Some(exchange)) = (&mut self.up, self.open.back_mut()) {
             up.ended(exchange, read);
         }

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use opentelemetry_sdk::trace::{IdGenerator, RandomIdGenerator};
 use skewtap_core::exchange::ExchangeRecord;
-use skewtap_core::exchange_attributes::{AttributeValue, ExchangeSpan, SCOPE, write};
+use skewtap_core::exchange_attributes::{AttributeValue, DROPPED_KEY, ExchangeSpan, SCOPE, write};
 
 use super::protobuf::{bytes, fixed32, fixed64, integer, message};
 
@@ -51,8 +51,8 @@ impl SpanBatch {
     }
 
     /// An `ExportTraceServiceRequest` as a gRPC message: a byte that says it is not compressed,
-    /// four that give its length, and itself.
-    pub(super) fn message(&self) -> Bytes {
+    /// four that give its length, and itself. It tells that `dropped` records were dropped so far.
+    pub(super) fn message(&self, dropped: u64) -> Bytes {
         let mut out = Vec::with_capacity(self.resource.len() + self.spans.len() + 128);
         out.extend_from_slice(&[0; 5]);
         message(&mut out, 1, |out| {
@@ -61,6 +61,7 @@ impl SpanBatch {
                 message(out, 1, |out| {
                     bytes(out, 1, SCOPE.as_bytes());
                     bytes(out, 2, env!("CARGO_PKG_VERSION").as_bytes());
+                    attribute(out, 3, DROPPED_KEY, |out| integer(out, 3, dropped));
                 });
                 out.extend_from_slice(&self.spans);
             });

@@ -60,7 +60,12 @@ impl TraceService for Keeper {
 
 /// Starts a collector on the current runtime.
 pub(crate) async fn start(kept: mpsc::Sender<Shipped>) -> SocketAddr {
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    start_at("127.0.0.1:0".parse().unwrap(), kept).await
+}
+
+/// The same, at an address that is known beforehand.
+pub(crate) async fn start_at(address: SocketAddr, kept: mpsc::Sender<Shipped>) -> SocketAddr {
+    let listener = tokio::net::TcpListener::bind(address).await.unwrap();
     let address = listener.local_addr().unwrap();
     let service = TraceServiceServer::new(Keeper(kept));
     tokio::spawn(

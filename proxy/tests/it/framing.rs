@@ -4,7 +4,8 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::time::Duration;
 
-use crate::harness::{Running, config};
+use crate::harness::{Running, config, origin};
+use crate::wire::head;
 
 /// What is wrong, the bytes, and the status of the answer.
 const CORPUS: &[(&str, &str, &str)] = &[
@@ -177,6 +178,76 @@ const CORPUS: &[(&str, &str, &str)] = &[
     ),
     ("no host", "GET / HTTP/1.1\r\n\r\n", "400"),
     (
+        "a coding with a vertical tab",
+        "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\x0b\r\n\r\n0\r\n\r\n",
+        "400",
+    ),
+    (
+        "a coding with a parameter",
+        "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked;q=1\r\n\r\n0\r\n\r\n",
+        "400",
+    ),
+    (
+        "a coding in quotes",
+        "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: \"chunked\"\r\n\r\n0\r\n\r\n",
+        "400",
+    ),
+    (
+        "an empty coding beside a length",
+        "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nTransfer-Encoding:\r\n\r\nabc",
+        "400",
+    ),
+    (
+        "white space before the colon of a coding",
+        "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding : chunked\r\n\r\n0\r\n\r\n",
+        "400",
+    ),
+    (
+        "a length in two parts",
+        "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3 4\r\n\r\nabc",
+        "400",
+    ),
+    (
+        "a length with a fraction",
+        "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3.0\r\n\r\nabc",
+        "400",
+    ),
+    (
+        "a length with a zero byte",
+        "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\0\r\n\r\nabc",
+        "400",
+    ),
+    (
+        "a folded length",
+        "POST / HTTP/1.1\r\nHost: a\r\nContent-Length:\r\n 3\r\n\r\nabc",
+        "400",
+    ),
+    (
+        "a folded line that looks like a length",
+        "POST / HTTP/1.1\r\nHost: a\r\nX: a\r\n\tContent-Length: 3\r\n\r\nabc",
+        "400",
+    ),
+    (
+        "a zero byte in the path",
+        "GET /\0 HTTP/1.1\r\nHost: a\r\n\r\n",
+        "400",
+    ),
+    (
+        "a bare carriage return in the first line",
+        "GET /\r HTTP/1.1\r\nHost: a\r\n\r\n",
+        "400",
+    ),
+    (
+        "a version in lower case",
+        "GET / http/1.1\r\nHost: a\r\n\r\n",
+        "400",
+    ),
+    (
+        "a method with a colon",
+        "GE:T / HTTP/1.1\r\nHost: a\r\n\r\n",
+        "400",
+    ),
+    (
         "a host that is none",
         "GET / HTTP/1.1\r\nHost: a b\r\n\r\n",
         "400",
@@ -201,6 +272,20 @@ const BODIES: &[(&str, &str)] = &[
         "a bare line feed in an extension",
         "2;a\nb\r\nab\r\n0\r\n\r\n",
     ),
+    ("a negative size", "-2\r\nab\r\n0\r\n\r\n"),
+    ("a size with a zero byte", "2\0\r\nab\r\n0\r\n\r\n"),
+    ("a size in two parts", "2 2\r\nab\r\n0\r\n\r\n"),
+    ("no line end after data", "2\r\nab0\r\n\r\n"),
+    ("a bare carriage return after data", "2\r\nab\r0\r\n\r\n"),
+    (
+        "a bare line feed at the end of a trailer",
+        "2\r\nab\r\n0\r\nX: a\n\r\n",
+    ),
+    (
+        "a trailer without a colon",
+        "2\r\nab\r\n0\r\nGET /smuggled HTTP/1.1\r\n\r\n",
+    ),
+    ("a folded trailer", "2\r\nab\r\n0\r\nX: a\r\n b\r\n\r\n"),
     (
         "a bare carriage return in an extension",
         "2;a\rb\r\nab\r\n0\r\n\r\n",
@@ -282,4 +367,68 @@ fn a_head_that_is_too_long_is_refused() {
         assert!(answer.starts_with(&first), "{answer} is not {status}");
         assert_eq!(got, "");
     }
+}
+
+/// Responses whose end a client could see elsewhere than the proxy does.
+const RESPONSES: &[(&str, &str)] = &[
+    (
+        "two lengths that differ",
+        "Content-Length: 2\r\nContent-Length: 3\r\n\r\nabc",
+    ),
+    ("a list of lengths", "Content-Length: 2, 3\r\n\r\nabc"),
+    ("a length with a sign", "Content-Length: +2\r\n\r\nab"),
+    ("white space before a colon", "Content-Length : 2\r\n\r\nab"),
+    ("a folded length", "Content-Length:\r\n 2\r\n\r\nab"),
+    (
+        "a zero byte in a value",
+        "X: a\0b\r\nContent-Length: 2\r\n\r\nab",
+    ),
+    (
+        "a bare carriage return in a value",
+        "X: a\rb\r\nContent-Length: 2\r\n\r\nab",
+    ),
+];
+
+#[test]
+fn responses_that_can_be_read_in_two_ways_are_not_passed_on() {
+    let mut wrong = Vec::new();
+    for (what, rest) in RESPONSES {
+        let answer = answer_for(rest);
+        if !answer.starts_with("HTTP/1.1 502 ") || !answer.contains("upstream-malformed") {
+            wrong.push(format!("{what}: answered {answer:?}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_response_with_a_length_and_chunks_is_passed_on_with_one_of_them() {
+    let body = "2\r\nab\r\n0\r\n\r\n";
+    for rest in [
+        format!("Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n{body}"),
+        format!("Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n{body}"),
+    ] {
+        let answer = answer_for(&rest).to_ascii_lowercase();
+        let one = !answer.contains("content-length") && answer.ends_with(body);
+        assert!(one || answer.starts_with("http/1.1 502 "), "{answer}");
+    }
+}
+
+/// What a client gets when the server's response goes on like this after its first line.
+fn answer_for(rest: &str) -> String {
+    let response = format!("HTTP/1.1 200 OK\r\n{rest}");
+    let (address, server) = origin(1, move |mut stream| {
+        head(&mut stream);
+        // The proxy may have closed already.
+        let (Ok(()) | Err(_)) = stream.write_all(response.as_bytes());
+    });
+    let proxy = Running::start(config(address));
+    let mut client = proxy.connect();
+    client
+        .write_all(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+        .unwrap();
+    let mut answer = Vec::new();
+    let (Ok(_) | Err(_)) = client.read_to_end(&mut answer);
+    server.join().unwrap();
+    String::from_utf8_lossy(&answer).into_owned()
 }

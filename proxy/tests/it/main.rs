@@ -16,6 +16,8 @@
 
 mod collector;
 mod harness;
+mod in_turns;
+mod metrics;
 mod not_run;
 mod pki;
 mod streams;
@@ -25,6 +27,9 @@ mod connections;
 mod context;
 mod dual_stack;
 mod expect;
+mod faithfulness;
+mod faithfulness_of_closing;
+mod faithfulness_of_windows;
 mod faults;
 mod forward;
 mod framing;
@@ -41,6 +46,7 @@ mod limits;
 mod packets;
 mod relay;
 mod reload;
+mod resilience;
 mod routes;
 mod shipping;
 mod stamps;

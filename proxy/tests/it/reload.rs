@@ -8,9 +8,10 @@ use std::thread::JoinHandle;
 use skewtap_core::exchange::Outcome;
 use skewtap_proxy::tls::{Identity, TlsSettings};
 
-use crate::harness::{PATIENCE, Running, config, connect, nobody, origin};
+use crate::harness::{PATIENCE, Running, config, nobody, origin};
+use crate::metrics::{metrics, value};
 use crate::pki::{Pki, tls_client};
-use crate::wire::{expect, expect_end, head, rest};
+use crate::wire::{expect, expect_end, head};
 
 const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 
@@ -41,16 +42,10 @@ fn reload(proxy: &Running, config: skewtap_proxy::Config) -> Result<Vec<&'static
 }
 
 fn metric(proxy: &Running, name: &str) -> f64 {
-    let mut admin = connect(proxy.addresses.admin.unwrap());
-    admin
-        .write_all(b"GET /metrics HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
-        .unwrap();
-    let text = String::from_utf8(rest(&mut admin)).unwrap();
-    let line = text.lines().find_map(|line| line.strip_prefix(name));
-    line.unwrap_or_else(|| panic!("no {name}: {text}"))
-        .trim()
-        .parse()
-        .unwrap()
+    value(
+        &metrics(proxy.addresses.admin.unwrap()),
+        &format!("{name} "),
+    )
 }
 
 fn with_admin(upstream: SocketAddr) -> skewtap_proxy::Config {

@@ -5,7 +5,8 @@ use std::net::{SocketAddr, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::harness::{Running, config, connect, nobody, origin};
+use crate::harness::{PATIENCE, Running, config, connect, nobody, origin};
+use crate::metrics::{metrics, value};
 use crate::wire::{expect, head, rest};
 
 const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
@@ -43,22 +44,6 @@ fn median(client: &mut TcpStream, exchanges: usize) -> Duration {
         .collect();
     times.sort();
     times[exchanges / 2]
-}
-
-fn metrics(address: SocketAddr) -> String {
-    let mut stream = connect(address);
-    stream
-        .write_all(b"GET /metrics HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
-        .unwrap();
-    let mut text = String::new();
-    stream.read_to_string(&mut text).unwrap();
-    text
-}
-
-fn value(text: &str, name: &str) -> f64 {
-    let line = text.lines().find(|line| line.starts_with(name));
-    let line = line.unwrap_or_else(|| panic!("no {name} in {text}"));
-    line.rsplit(' ').next().unwrap().parse().unwrap()
 }
 
 #[test]
@@ -99,27 +84,59 @@ fn a_dead_collector_does_not_slow_requests() {
     assert_eq!(value(&counted, "skewtap_proxy_records_shipped_total"), 0.0);
 }
 
+/// Shipped and dropped records so far.
+fn settled(admin: SocketAddr) -> (f64, f64) {
+    let text = metrics(admin);
+    let lines = text.lines();
+    let dropped = lines.filter(|line| line.starts_with("skewtap_proxy_records_dropped_total{"));
+    let dropped = dropped.map(|line| line.rsplit(' ').next().unwrap().parse::<f64>().unwrap());
+    (
+        value(&text, "skewtap_proxy_records_shipped_total"),
+        dropped.sum(),
+    )
+}
+
 #[test]
-fn a_collector_that_comes_late_gets_what_waited() {
+fn a_collector_that_was_gone_gets_what_found_room_and_the_rest_is_counted() {
+    const EXCHANGES: usize = 1_500;
+    const ROOM: usize = 50;
     let address = quick_origin();
     let later = nobody();
     let proxy = Running::start(skewtap_proxy::Config {
         otlp: Some(format!("http://{later}").parse().unwrap()),
         admin: Some("127.0.0.1:0".parse().unwrap()),
+        ship_queue: ROOM,
         ..config(address)
     });
+    let admin = proxy.addresses.admin.unwrap();
     let mut client = proxy.connect();
-    median(&mut client, 20);
-    let (connections, comes) = std::sync::mpsc::channel();
-    thread::spawn(move || {
-        // Any gRPC server would do; that a connection is made again is what counts here.
-        let listener = std::net::TcpListener::bind(later).unwrap();
-        connections.send(listener.accept().map(|_| ())).unwrap();
-    });
-    comes
-        .recv_timeout(crate::harness::PATIENCE)
-        .unwrap()
-        .unwrap();
+    median(&mut client, EXCHANGES);
+    drop(client);
+    // What finds no room is dropped at once; the rest waits in the queue and in one batch.
+    let begun = Instant::now();
+    let waiting = loop {
+        let (shipped, dropped) = settled(admin);
+        assert_eq!(shipped, 0.0);
+        let left = EXCHANGES as f64 - dropped;
+        if left <= (ROOM + 512) as f64 {
+            break left;
+        }
+        assert!(begun.elapsed() < PATIENCE, "{dropped} dropped");
+    };
+    assert!(waiting >= ROOM as f64, "only {waiting} of {EXCHANGES} kept");
+    let (kept, records) = std::sync::mpsc::channel();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(crate::collector::start_at(later, kept));
+    let (shipped, dropped) = loop {
+        let (shipped, dropped) = settled(admin);
+        if shipped + dropped >= EXCHANGES as f64 {
+            break (shipped, dropped);
+        }
+        assert!(begun.elapsed() < PATIENCE * 2, "{shipped} and {dropped}");
+    };
+    assert_eq!(shipped + dropped, EXCHANGES as f64);
+    assert_eq!(records.try_iter().count() as f64, shipped);
+    assert!(shipped >= ROOM as f64, "{shipped} shipped");
 }
 
 #[test]

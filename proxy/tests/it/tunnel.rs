@@ -242,5 +242,5 @@ fn a_tunnel_that_outlasts_the_drain_is_cut_off_with_a_record() {
     server.join().unwrap();
     drop(client);
     assert_eq!(records.len(), 1);
-    assert_eq!(records[0].outcome, Outcome::Refused);
+    assert_eq!(records[0].outcome, Outcome::ProxyStopped);
 }

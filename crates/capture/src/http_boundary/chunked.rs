@@ -21,6 +21,8 @@ pub(super) enum Chunked {
     TrailerStart,
     /// In a trailer line.
     Trailer,
+    /// After a carriage return in a trailer line.
+    TrailerLineEnd,
     /// After the carriage return of what should be the empty line.
     LastLineEnd,
 }
@@ -76,13 +78,16 @@ impl Chunked {
             (Self::DataEnd, b'\r') => Self::DataLineEnd,
             (Self::DataLineEnd, b'\n') => Self::START,
             (Self::TrailerStart, b'\r') => Self::LastLineEnd,
-            (Self::TrailerStart | Self::LastLineEnd, b'\n') => return Ok(None),
-            (Self::Trailer, b'\n') => Self::TrailerStart,
+            (Self::LastLineEnd, b'\n') => return Ok(None),
+            (Self::Trailer, b'\r') => Self::TrailerLineEnd,
+            (Self::TrailerLineEnd, b'\n') => Self::TrailerStart,
+            (Self::TrailerStart | Self::Trailer, b'\n') => return Err(LostTrack::Chunk),
             (Self::TrailerStart | Self::Trailer, _) => Self::Trailer,
             (
                 Self::SizeLineEnd { .. }
                 | Self::DataEnd
                 | Self::DataLineEnd
+                | Self::TrailerLineEnd
                 | Self::LastLineEnd
                 | Self::Data { .. },
                 _,

@@ -48,12 +48,10 @@ fn images_are_pinned_and_services_watched() {
             tag.matches('.').count() == 2,
             "{name}: {image} is not one version"
         );
-        if name != "otel-collector" {
-            assert!(
-                !strings(&service["healthcheck"]["test"]).is_empty(),
-                "{name} is not watched"
-            );
-        }
+        assert!(
+            !strings(&service["healthcheck"]["test"]).is_empty(),
+            "{name} is not watched"
+        );
     }
     let dockerfile = shipped::read("Dockerfile");
     let froms: Vec<&str> = dockerfile
@@ -116,7 +114,39 @@ fn mounted_files_are_there_and_cannot_be_changed() {
             mounted += 1;
         }
     }
-    assert_eq!(mounted, 5);
+    assert_eq!(mounted, 4);
+}
+
+/// The collector takes the spans of all the others and hands them to the trace backend, so what
+/// is sent to it must be a service, and what it sends to as well.
+#[test]
+fn spans_go_to_services_that_are_there() {
+    let services = services();
+    let is_there = |url: &str| {
+        let host = url.strip_prefix("http://").unwrap();
+        let (host, port) = host.rsplit_once(':').unwrap();
+        port == "4317" && services.iter().any(|(name, _)| name == host)
+    };
+    for (name, service) in &services {
+        let environment = &service["environment"];
+        for url in [
+            &environment["SKEWTAP_OTLP"],
+            &environment["SKEWTAP_EXPORT_OTLP"],
+        ] {
+            assert!(url.is_null() || is_there(text(url)), "{name}: {url}");
+        }
+        let command = strings(&service["command"]).join(" ");
+        let mut words = command.split_whitespace();
+        if words.any(|word| word == "--otlp") {
+            assert!(words.next().is_some_and(is_there), "{name}: {command}");
+        }
+    }
+    let (_, collector) = services
+        .iter()
+        .find(|(name, _)| name == "collector")
+        .unwrap();
+    let backend = text(&collector["environment"]["SKEWTAP_EXPORT_OTLP"]);
+    assert_eq!(backend, "http://jaeger:4317");
 }
 
 #[test]
@@ -155,7 +185,6 @@ fn all_yaml_that_is_shipped_or_shown_can_be_read() {
     let kinds: Vec<Value> = kinds.filter(|kind| !kind.is_null()).collect();
     assert_eq!(kinds, ["Deployment", "Service"]);
     for file in [
-        "dashboards/otel-collector.yml",
         "dashboards/grafana/provisioning/dashboards/skewtap.yml",
         "dashboards/grafana/provisioning/datasources/skewtap.yml",
     ] {

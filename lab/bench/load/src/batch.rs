@@ -33,11 +33,38 @@ struct Id {
 impl Batch {
     /// Client spans of one service and the server spans under them of another, `pairs` each.
     pub(crate) fn of_pairs(pairs: usize) -> Self {
+        Self::of(Self::bodies(pairs).concat())
+    }
+
+    /// The same as two requests: the client spans, and the server spans under them.
+    pub(crate) fn sides(pairs: usize) -> [Self; 2] {
+        let bodies = Self::bodies(pairs);
+        let whole = Self::of(bodies.concat());
+        let mut from = 0;
+        bodies.map(|body| {
+            let within = from..from + body.len();
+            let ids = whole.ids.iter();
+            let ids = ids.filter(|id| within.contains(&id.place.start));
+            let ids = ids.map(|id| Id {
+                place: id.place.start - from..id.place.end - from,
+                which: id.which,
+            });
+            let ids = ids.collect();
+            from = within.end;
+            Self {
+                body,
+                spans: whole.spans / 2,
+                ids,
+            }
+        })
+    }
+
+    fn bodies(pairs: usize) -> [Vec<u8>; 2] {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let now_ns = now.map_or(0, |since| since.as_nanos());
         let now_ns = u64::try_from(now_ns).unwrap_or_default();
-        let mut body = Vec::new();
-        for kind in [CLIENT, SERVER] {
+        [CLIENT, SERVER].map(|kind| {
+            let mut body = Vec::new();
             let mut spans = Vec::new();
             for pair in 0..pairs as u64 {
                 bytes(&mut spans, 2, &span(kind, pair, now_ns));
@@ -52,8 +79,8 @@ impl Batch {
             bytes(&mut resource_spans, 1, &resource(kind));
             bytes(&mut resource_spans, 2, &scope_spans);
             bytes(&mut body, 1, &resource_spans);
-        }
-        Self::of(body)
+            body
+        })
     }
 
     /// A request that was received; `None` if it holds no spans.
@@ -235,6 +262,15 @@ mod tests {
             assert!(client[2].is_empty(), "the client has no parent");
             assert_ne!(client[1], server[1]);
         }
+    }
+
+    #[test]
+    fn two_sides_have_the_ids_of_the_whole() {
+        let whole = ids(&Batch::of_pairs(3).message(7));
+        let [clients, servers] = Batch::sides(3);
+        assert_eq!((clients.spans(), servers.spans()), (3, 3));
+        let apart = [ids(&clients.message(7)), ids(&servers.message(7))];
+        assert_eq!(apart.concat(), whole);
     }
 
     #[test]

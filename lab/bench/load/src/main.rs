@@ -3,6 +3,7 @@
 
 mod batch;
 mod bodies;
+mod persist;
 mod protobuf;
 mod send;
 mod sink;
@@ -21,6 +22,7 @@ const HELP: &str = "\
 Clients and servers that cost little, so that what stands between them is what is measured.
 
 Usage: bench-load send --to HOST:PORT [OPTIONS]       sends spans over OTLP/gRPC
+       bench-load persist --to HOST:PORT [OPTIONS]    sends each until it is acknowledged
        bench-load sink --listen HOST:PORT [OPTIONS]   takes spans and keeps nothing
        bench-load bodies --listen HOST:PORT           serves and takes long bodies over HTTP
        bench-load get --to HOST:PORT [OPTIONS]        has a long body sent by `bodies`
@@ -34,13 +36,19 @@ Send:
   --recorded FILE  send what `sink --keep` kept, each time with new trace and span ids, in
                    place of pairs of a client's and a server's span
 
+Persist: --streams, --spans and --seconds as above, and
+  --rate N         spans per second [default: 10000]
+  --apart N        seconds between a request of clients' spans and that of their servers'
+                   [default: 2]
+
 Sink:
   --keep FILE      keep the body of the largest request so far in FILE
 
 Get and put:
   --bytes N        how long the body is [default: 1073741824]
 
-`send` prints one line: spans acknowledged, spans refused, bytes acknowledged, seconds. `get` and
+`send` and `persist` print one line: spans acknowledged, spans refused, bytes acknowledged, seconds;
+`persist` also the spans of requests that broke off, which like refused ones were sent again. `get` and
 `put` print how many seconds it took.
 
 Exit codes: 2 bad options, 3 cannot connect, listen or go on.
@@ -50,6 +58,7 @@ fn main() -> ExitCode {
     let mut options = std::env::args().skip(1);
     let outcome = match options.next().as_deref() {
         Some("send") => read_send(options).map(send),
+        Some("persist") => read_persist(options).map(persist),
         Some("sink") => read_sink(options).map(take),
         Some("bodies") => read_sink(options).map(serve_bodies),
         Some("get") => read_transfer(options).map(|to| transfer(to, Way::Down)),
@@ -112,6 +121,38 @@ fn read_send(mut options: impl Iterator<Item = String>) -> Result<Send, String> 
     })
 }
 
+struct Persist {
+    load: persist::Load,
+    spans: usize,
+}
+
+fn read_persist(mut options: impl Iterator<Item = String>) -> Result<Persist, String> {
+    let mut to = None;
+    let (mut streams, mut spans, mut seconds, mut rate, mut apart) = (8, 512, 5, 10_000, 2);
+    while let Some(name) = options.next() {
+        let value = options
+            .next()
+            .ok_or_else(|| format!("{name} needs a value"))?;
+        match name.as_str() {
+            "--to" => to = Some(parse(&name, &value)?),
+            "--streams" => streams = parse(&name, &value)?,
+            "--spans" => spans = parse(&name, &value)?,
+            "--seconds" => seconds = parse(&name, &value)?,
+            "--rate" => rate = parse(&name, &value)?,
+            "--apart" => apart = parse(&name, &value)?,
+            _ => return Err(format!("no option {name}")),
+        }
+    }
+    let load = persist::Load {
+        to: to.ok_or("--to is missing")?,
+        streams,
+        lasting: Duration::from_secs(seconds),
+        rate: rate.max(1),
+        apart: Duration::from_secs(apart),
+    };
+    Ok(Persist { load, spans })
+}
+
 fn read_sink(mut options: impl Iterator<Item = String>) -> Result<Sink, String> {
     let (mut listen, mut keep) = (None, None);
     while let Some(name) = options.next() {
@@ -164,6 +205,16 @@ fn send(send: Send) -> Ended {
     print(&format!(
         "{} {} {} {:.6}\n",
         sent.acknowledged, sent.refused, sent.bytes, sent.seconds
+    ))
+}
+
+fn persist(persist: Persist) -> Ended {
+    let runtime = runtime()?;
+    let sent = runtime.block_on(persist::run(&persist.load, &Batch::sides(persist.spans)));
+    let sent = sent.map_err(|error| (3, format!("{}: {error}", persist.load.to)))?;
+    print(&format!(
+        "{} {} {} {:.6} {}\n",
+        sent.acknowledged, sent.refused, sent.bytes, sent.seconds, sent.broken
     ))
 }
 

@@ -20,7 +20,8 @@ const WINDOW: u32 = 8 << 20;
 /// How long to wait after a refusal.
 const PAUSE: Duration = Duration::from_millis(20);
 
-type Failure = Box<dyn std::error::Error>;
+/// Why sending ended early.
+pub(crate) type Failure = Box<dyn std::error::Error>;
 
 /// How much to send.
 #[derive(Clone, Copy, Debug)]
@@ -42,10 +43,22 @@ pub(crate) struct Sent {
     pub(crate) acknowledged: u64,
     /// Spans refused; each batch that is refused counts again.
     pub(crate) refused: u64,
+    /// Spans that were under way when the connection broke, likewise.
+    pub(crate) broken: u64,
     /// Bytes of the acknowledged batches.
     pub(crate) bytes: u64,
     /// From the first request to the last answer.
     pub(crate) seconds: f64,
+}
+
+impl Sent {
+    /// Adds what another stream sent.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.acknowledged += other.acknowledged;
+        self.refused += other.refused;
+        self.broken += other.broken;
+        self.bytes += other.bytes;
+    }
 }
 
 /// Sends until the time is over or the last batch is acknowledged.
@@ -66,10 +79,7 @@ pub(crate) async fn run(load: &Load, batch: &Batch) -> Result<Sent, Failure> {
     let gathered = local.run_until(async move {
         let mut all = Sent::default();
         for stream in streams {
-            let one = stream.await??;
-            all.acknowledged += one.acknowledged;
-            all.refused += one.refused;
-            all.bytes += one.bytes;
+            all.add(&stream.await??);
         }
         Ok::<_, Failure>(all)
     });
@@ -79,7 +89,10 @@ pub(crate) async fn run(load: &Load, batch: &Batch) -> Result<Sent, Failure> {
 }
 
 /// A start for the numbers of batches that no earlier run of this program has come to.
-fn first_number() -> Result<u64, Failure> {
+///
+/// # Errors
+/// When the clock is before 1970.
+pub(crate) fn first_number() -> Result<u64, Failure> {
     let since = SystemTime::now().duration_since(UNIX_EPOCH)?;
     Ok(u64::try_from(since.as_micros())? & 0xfff_ffff_ffff)
 }
@@ -119,7 +132,11 @@ async fn stream(
     Ok(sent)
 }
 
-async fn connect(to: SocketAddr) -> Result<SendRequest<Bytes>, Failure> {
+/// A connection to send requests on.
+///
+/// # Errors
+/// When there is none to be had.
+pub(crate) async fn connect(to: SocketAddr) -> Result<SendRequest<Bytes>, Failure> {
     let socket = TcpStream::connect(to).await?;
     socket.set_nodelay(true)?;
     let (requests, connection) = h2::client::Builder::new()
@@ -133,7 +150,10 @@ async fn connect(to: SocketAddr) -> Result<SendRequest<Bytes>, Failure> {
 }
 
 /// Sends one message; whether it was acknowledged whole.
-async fn request(
+///
+/// # Errors
+/// When the connection breaks.
+pub(crate) async fn request(
     requests: &mut SendRequest<Bytes>,
     to: SocketAddr,
     mut message: Bytes,

@@ -18,7 +18,7 @@ fn a_batch_is_what_otlp_libraries_read() {
         batch.add(record);
     }
     assert_eq!(batch.len(), 2);
-    let message = batch.message();
+    let message = batch.message(7);
     let (head, body) = message.split_at(5);
     assert_eq!(head[0], 0, "not compressed");
     let length = u32::from_be_bytes(head[1..].try_into().unwrap());
@@ -40,6 +40,13 @@ fn a_batch_is_what_otlp_libraries_read() {
     assert_eq!(
         (scope.name.as_str(), scope.version.as_str()),
         (SCOPE, "0.1.0")
+    );
+    let [dropped] = &scope.attributes[..] else {
+        panic!("{scope:?}");
+    };
+    assert_eq!(
+        (dropped.key.as_str(), value(dropped)),
+        (DROPPED_KEY, AttributeValue::Int(7))
     );
     assert_eq!(scope_spans.spans.len(), 2);
     for (record, span) in records.iter().zip(&scope_spans.spans) {
@@ -65,7 +72,7 @@ fn a_batch_is_what_otlp_libraries_read() {
     }
     batch.clear();
     assert_eq!(batch.len(), 0);
-    let request = ExportTraceServiceRequest::decode(&batch.message()[5..]).unwrap();
+    let request = ExportTraceServiceRequest::decode(&batch.message(0)[5..]).unwrap();
     assert!(request.resource_spans[0].scope_spans[0].spans.is_empty());
 }
 

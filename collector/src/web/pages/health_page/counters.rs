@@ -65,12 +65,13 @@ fn described<'a>(line: &'a str, what: &str) -> Option<(&'a str, &'a str)> {
 mod tests {
     use super::*;
     use crate::metrics::Metrics;
+    use crate::receive::Refusal;
 
     #[test]
     fn every_counter_is_shown_with_its_value() {
         let metrics = Metrics::new(1);
-        metrics.count_refusal("too_large");
-        metrics.count_refusal("too_large");
+        metrics.count_refusal(Refusal::TooLarge);
+        metrics.count_refusal(Refusal::TooLarge);
         metrics.pipeline.open.set(7);
         let (drops, others) = of(&metrics.text().unwrap());
         let find = |from: &[CounterView], name: &str| {

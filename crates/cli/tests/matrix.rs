@@ -1,0 +1,18 @@
+//! Real clients and real servers with the proxy between them, in each mode: bodies of every kind
+//! both ways, held against hashes that are known beforehand.
+//!
+//! Python's packages come from lab/python.sh. HTTP/2 and gRPC have a place of their own: they meet
+//! here once a client and a server of theirs are added to `clients` and `servers`.
+
+#[cfg(test)]
+mod matrix {
+    mod bodies;
+    mod certificates;
+    mod clients;
+    mod hyper_client;
+    mod hyper_server;
+    mod modes;
+    mod processes;
+    mod proxy;
+    mod servers;
+}
