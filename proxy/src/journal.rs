@@ -18,6 +18,7 @@ mod watches;
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
+use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 use std::rc::Rc;
 
@@ -34,7 +35,7 @@ use crate::worker::Worker;
 
 pub(crate) use ending::is_reset;
 use interim::InterimQueue;
-pub(crate) use leg::{ConnectTimes, Connected, HttpVersion, LegAddresses};
+pub(crate) use leg::{ConnectTimes, Connected, HttpVersion, LegAddresses, ServerEnds};
 use leg::{DownLeg, UpLeg};
 pub(crate) use multiplexed::{Leg, Multiplexed};
 #[cfg(test)]
@@ -163,9 +164,9 @@ impl Journal {
         self.down.requests.body_is_broken()
     }
 
-    /// Whether the client is on this machine.
-    pub(crate) fn client_is_local(&self) -> bool {
-        self.down.addresses.peer.ip().to_canonical().is_loopback()
+    /// The client's address.
+    pub(crate) fn client(&self) -> SocketAddr {
+        self.down.addresses.peer
     }
 
     /// Notes that the proxy answers the exchange now being served by itself.

@@ -17,8 +17,11 @@ mod it {
     mod program;
     mod proxy_process;
     mod proxy_resilience;
+    mod reload;
+    mod routes;
     mod run_collector;
     mod run_command;
+    mod run_intercepted;
     mod run_real_clients;
     mod run_stages;
     mod start_up;
