@@ -33,6 +33,7 @@ mod faithfulness_of_windows;
 mod faults;
 mod forward;
 mod framing;
+mod framing_of_responses;
 mod grpc;
 mod http2;
 mod http2_ends;
