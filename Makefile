@@ -4,7 +4,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo test soak fuzz bench lint screenshots native monitoring browser lab clients sdks
+.PHONY: help demo test soak fuzz bench lint screenshots native monitoring browser lab clients sdks network
 
 export CARGO_TARGET_DIR := $(CURDIR)/target
 CARGO_DENY_VERSION := 0.20.2
@@ -28,7 +28,7 @@ demo: native
 # A test that lacks a privilege writes its name, and what it needs, to the file that
 # SKEWTAP_NOT_RUN names. The list closes the run, so that nothing is left out in silence.
 test: export SKEWTAP_NOT_RUN := $(NOT_RUN)
-test: native lab clients monitoring browser sdks
+test: native lab clients monitoring browser sdks network
 	rm -f $(NOT_RUN)
 	lab/cargo.sh test --release --locked
 	cargo test --workspace --no-fail-fast --locked
@@ -78,6 +78,10 @@ native:
 # The programs that read what is below dashboards/, and docker-compose.yml.
 monitoring:
 	@lab/install.sh docker-compose prometheus prometheus-alertmanager
+
+# What tests make networks of their own with.
+network:
+	@lab/install.sh iproute2 nftables
 
 # The OpenTelemetry SDKs that send to the collector in its tests, in target/sdks.
 sdks:

@@ -7,12 +7,18 @@ use skewtap_capture::http2_boundary::{Frame, FrameBoundaries, FrameBoundary};
 fuzz_target!(|input: (u8, bool, &[u8])| {
     let (cut, from_client, stream) = input;
     let pieces = usize::from(cut) + 1;
-    assert_eq!(frames(from_client, stream, stream.len().max(1)), frames(from_client, stream, pieces));
+    assert_eq!(
+        frames(from_client, stream, stream.len().max(1)),
+        frames(from_client, stream, pieces)
+    );
 });
 
 fn frames(from_client: bool, stream: &[u8], piece: usize) -> Vec<Frame> {
-    let mut scanner =
-        if from_client { FrameBoundaries::of_client() } else { FrameBoundaries::of_server() };
+    let mut scanner = if from_client {
+        FrameBoundaries::of_client()
+    } else {
+        FrameBoundaries::of_server()
+    };
     let (mut found, mut open) = (Vec::new(), None);
     for bytes in stream.chunks(piece) {
         scanner.feed(bytes, |boundary| match boundary {

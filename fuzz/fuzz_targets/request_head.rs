@@ -9,16 +9,24 @@ fuzz_target!(|head: &[u8]| {
     let mut fields = [httparse::EMPTY_HEADER; 64];
     let mut request = httparse::Request::new(&mut fields);
     // Only what is well-formed is asked about.
-    let Ok(httparse::Status::Complete(length)) = request.parse(head) else { return };
+    let Ok(httparse::Status::Complete(length)) = request.parse(head) else {
+        return;
+    };
     if length != head.len() || head.starts_with(b"\r") || head.starts_with(b"\n") {
         return;
     }
     let values = |name: &str| -> Vec<&[u8]> {
-        let named = request.headers.iter().filter(|field| field.name.eq_ignore_ascii_case(name));
+        let named = request
+            .headers
+            .iter()
+            .filter(|field| field.name.eq_ignore_ascii_case(name));
         named.map(|field| field.value).collect()
     };
-    let (lengths, codings, hosts) =
-        (values("content-length"), values("transfer-encoding"), values("host"));
+    let (lengths, codings, hosts) = (
+        values("content-length"),
+        values("transfer-encoding"),
+        values("host"),
+    );
     let is_chunked = |value: &&[u8]| value.trim_ascii().eq_ignore_ascii_case(b"chunked");
     let line_feeds = head.iter().filter(|byte| **byte == b'\n').count();
     let line_ends = head.windows(2).filter(|two| two == b"\r\n").count();

@@ -1,5 +1,7 @@
 //! Live capture in a thread of its own, and the packets it has seen.
 
+use std::sync::atomic::AtomicI64;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::{Builder, JoinHandle};
 
@@ -22,6 +24,8 @@ pub(crate) struct CaptureThread {
 pub(crate) struct SeenPackets {
     handle: CaptureHandle,
     index: Arc<Mutex<PacketIndex>>,
+    /// When the latest packet passed that the index has been told of.
+    handled_ns: Arc<AtomicI64>,
     /// Set when the capture ended by itself, with the reason.
     failure: Arc<OnceLock<String>>,
 }
@@ -47,6 +51,7 @@ impl CaptureThread {
         let seen = SeenPackets {
             handle: capture.handle(),
             index: Arc::default(),
+            handled_ns: Arc::default(),
             failure: Arc::default(),
         };
         let theirs = seen.clone();
@@ -83,6 +88,11 @@ impl SeenPackets {
         at(&mut self.index.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// Whether the capture has come as far as a packet that passed at `ns` or later.
+    pub(crate) fn has_come_to(&self, ns: i64) -> bool {
+        self.handled_ns.load(Relaxed) >= ns
+    }
+
     /// Whether the capture still runs.
     pub(crate) fn state(&self) -> SourceState {
         match self.failure.get() {
@@ -117,6 +127,7 @@ impl SeenPackets {
                 }
             });
             (known, latest_ns) = (losses, segment.time_ns);
+            self.handled_ns.fetch_max(segment.time_ns, Relaxed);
         });
         if let Err(error) = ended {
             tracing::warn!(error = %error, "packet capture ended");

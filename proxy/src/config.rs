@@ -1,5 +1,7 @@
 //! What can be set, with units and ranges, and the check of it.
 
+mod route;
+
 use std::net::{Ipv4Addr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -9,16 +11,25 @@ use url::Url;
 
 use crate::tls::TlsSettings;
 
+pub use route::Route;
+pub(crate) use route::trimmed;
+
 /// The settings of a proxy. [`Config::default`] gives every tunable its usual value.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Where clients connect. Port 0 lets the kernel choose.
-    pub listen: SocketAddr,
+    /// Where clients connect, at least one address. Port 0 lets the kernel choose. An unspecified
+    /// IPv6 address takes IPv4 as well, unless an IPv4 address has the same port.
+    pub listen: Vec<SocketAddr>,
     /// Where `/healthz` and `/metrics` are served; `None` serves neither.
     pub admin: Option<SocketAddr>,
-    /// Where requests with a plain path go, such as `http://127.0.0.1:9000` or
-    /// `https://example.org`; `None` serves requests for whole URLs only.
+    /// Where requests with a plain path go that no route fits, such as `http://127.0.0.1:9000`,
+    /// `https://example.org` or `unix:/run/server.sock`; `None` serves none of them.
     pub upstream: Option<Url>,
+    /// Where requests with a plain path go by their host and path.
+    pub routes: Vec<Route>,
+    /// Whether each connection goes on to where the client meant it to go, before the kernel
+    /// redirected it here; all other ways of finding a server are then out of use.
+    pub transparent: bool,
     /// Which version of HTTP is spoken to servers.
     pub upstream_http: UpstreamHttp,
     /// TLS towards clients and servers.
@@ -75,9 +86,11 @@ pub struct Config {
 impl Default for Config {
     fn default() -> Self {
         Self {
-            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)),
+            listen: vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 8080))],
             admin: None,
             upstream: None,
+            routes: Vec::new(),
+            transparent: false,
             upstream_http: UpstreamHttp::Auto,
             tls: TlsSettings::default(),
             intercept: None,
@@ -152,9 +165,27 @@ pub enum ConfigError {
         /// What it must be.
         wanted: &'static str,
     },
+    /// A route that cannot be used.
+    #[error("route {number}: {what}{why}")]
+    Route {
+        /// Its number, from 1.
+        number: usize,
+        /// The field, with a colon; empty for the route as a whole.
+        what: &'static str,
+        /// What it must be.
+        why: &'static str,
+    },
+    /// Nowhere to listen.
+    #[error("no address to listen on")]
+    NoListener,
     /// Without an upstream and without forwarding every request would be refused.
     #[error("no upstream is set and forwarding is off; nothing could be served")]
     Nothing,
+    /// A transparent proxy knows where each connection goes, and opens none up.
+    #[error(
+        "a transparent proxy has no upstream, no routes, no TLS of its own and no interception"
+    )]
+    Transparent,
 }
 
 impl Config {
@@ -164,9 +195,19 @@ impl Config {
     /// All faults, in the order of the fields.
     pub fn check(&self) -> Result<(), Vec<ConfigError>> {
         let mut faults = Vec::new();
-        faults.extend(self.upstream.as_ref().and_then(upstream_fault));
-        if self.upstream.is_none() && !self.forward {
+        if self.listen.is_empty() {
+            faults.push(ConfigError::NoListener);
+        }
+        let upstream = self.upstream.as_ref();
+        faults.extend(upstream.and_then(|url| upstream_fault("upstream", url)));
+        faults.extend(route::faults(&self.routes));
+        let has_server = upstream.is_some() || !self.routes.is_empty();
+        if !has_server && !self.forward && !self.transparent {
             faults.push(ConfigError::Nothing);
+        }
+        let opens_up = self.tls.server.is_some() || self.intercept.is_some();
+        if self.transparent && (has_server || opens_up) {
+            faults.push(ConfigError::Transparent);
         }
         faults.extend(self.otlp.as_ref().and_then(otlp_fault));
         let ms = Duration::from_millis;
@@ -226,9 +267,19 @@ fn outside<T: PartialOrd + std::fmt::Debug>(
     })
 }
 
-fn upstream_fault(url: &Url) -> Option<ConfigError> {
-    let wanted = if !matches!(url.scheme(), "http" | "https") {
-        "it must begin with http:// or https://"
+fn upstream_fault(setting: &'static str, url: &Url) -> Option<ConfigError> {
+    let wanted = if url.scheme() == "unix" {
+        let has_path = url.host_str().is_none() && url.path().len() > 1;
+        if has_path
+            && url.path().starts_with('/')
+            && url.query().is_none()
+            && url.fragment().is_none()
+        {
+            return None;
+        }
+        "it must be like unix:/run/server.sock, with the whole path and neither ? nor #"
+    } else if !matches!(url.scheme(), "http" | "https") {
+        "it must begin with http://, https:// or unix:/"
     } else if !url.username().is_empty() || url.password().is_some() {
         "it must not hold a user name or a password"
     } else if url.path() != "/" || url.query().is_some() || url.fragment().is_some() {
@@ -237,7 +288,7 @@ fn upstream_fault(url: &Url) -> Option<ConfigError> {
         return None;
     };
     Some(ConfigError::Url {
-        setting: "upstream",
+        setting,
         url: without_secrets(url),
         wanted,
     })
@@ -284,7 +335,7 @@ mod tests {
         assert_eq!(
             text,
             [
-                "upstream is ftp://127.0.0.1/; it must begin with http:// or https://",
+                "upstream is ftp://127.0.0.1/; it must begin with http://, https:// or unix:/",
                 "otlp is grpc://127.0.0.1:4317; it must be like http://127.0.0.1:4317 (OTLP over gRPC, without TLS)",
                 "workers is 0; it must be 1 to 256",
                 "packet_grace is 11s; it must be 0ns to 10s",
@@ -299,6 +350,44 @@ mod tests {
             ..Config::default()
         };
         assert_eq!(config.check().unwrap_err().len(), 1);
+    }
+
+    #[test]
+    fn a_unix_socket_is_named_by_its_whole_path() {
+        let faults = |url: &str| {
+            let config = Config {
+                upstream: Some(url.parse().unwrap()),
+                ..Config::default()
+            };
+            config.check().err().unwrap_or_default().len()
+        };
+        for good in ["unix:/run/a.sock", "unix:///run/a.sock"] {
+            assert_eq!(faults(good), 0, "{good}");
+        }
+        for bad in [
+            "unix:run/a.sock",
+            "unix://run/a.sock",
+            "unix:/",
+            "unix:/run/a.sock?b",
+            "unix:/run/a.sock#b",
+        ] {
+            assert_eq!(faults(bad), 1, "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_transparent_proxy_takes_no_upstream() {
+        let transparent = Config {
+            transparent: true,
+            forward: false,
+            ..Config::default()
+        };
+        assert_eq!(transparent.check(), Ok(()));
+        let both = Config {
+            upstream: Some("http://a".parse().unwrap()),
+            ..transparent
+        };
+        assert_eq!(both.check(), Err(vec![ConfigError::Transparent]));
     }
 
     #[test]

@@ -160,6 +160,15 @@ impl Connection {
         server.or_else(|| self.left_by_http.borrow().clone())
     }
 
+    /// Whether the server keeps its connection open until the proxy closes it, because streams
+    /// come and go on it without a word about its end.
+    pub(crate) fn server_waits_for_close(&self) -> bool {
+        let server = self.server.borrow();
+        server
+            .as_ref()
+            .is_some_and(|server| matches!(server.http, ServerHttp::Streams(_)))
+    }
+
     /// Closes the socket of a server that HTTP has left.
     pub(crate) fn forget_server(&self) {
         *self.left_by_http.borrow_mut() = None;

@@ -52,11 +52,11 @@ pub(crate) async fn serve(
     stop: CancellationToken,
 ) {
     let mut client = Client {
+        destination: worker.destination(addresses),
         transport: Transport::plain(socket),
         addresses,
         accepted_ns,
         tls: None,
-        destination: None,
     };
     if let Some(config) = &worker.tls_server {
         let session = TlsSession::accept(Arc::clone(config), None, 0);

@@ -16,6 +16,9 @@ pub(crate) enum ExchangeError {
     /// A plain path, but the proxy has no upstream.
     #[error("no upstream is set, only requests for whole URLs are served")]
     NoUpstream,
+    /// A plain path that no route fits.
+    #[error("no route fits this host and path")]
+    NoRoute,
     /// A whole URL, but forwarding is off.
     #[error("forwarding to the host in the URL is switched off")]
     ForwardOff,
@@ -114,7 +117,10 @@ impl ExchangeError {
     pub(crate) fn from_h2(error: h2::Error) -> Self {
         match error.reason() {
             Some(reason) if error.is_reset() && error.is_remote() => Self::Reset(reason),
-            Some(_) if error.is_go_away() && error.is_remote() => Self::Closing(error.into()),
+            // With any other reason the server may have begun with the stream.
+            Some(h2::Reason::NO_ERROR) if error.is_go_away() && error.is_remote() => {
+                Self::Closing(error.into())
+            }
             _ if error.is_library() => Self::Malformed(error.into()),
             _ => Self::Broken(error.into()),
         }
@@ -125,6 +131,7 @@ impl ExchangeError {
         match self {
             Self::Head(HeadFault::Coding) => StatusCode::NOT_IMPLEMENTED,
             Self::NoUpstream | Self::NoPort | Self::Head(_) | Self::Body => StatusCode::BAD_REQUEST,
+            Self::NoRoute => StatusCode::NOT_FOUND,
             Self::ForwardOff | Self::Forbidden => StatusCode::FORBIDDEN,
             Self::Scheme | Self::TunnelInStream => StatusCode::NOT_IMPLEMENTED,
             Self::Loop => StatusCode::LOOP_DETECTED,
@@ -148,6 +155,7 @@ impl ExchangeError {
     pub(crate) const fn reason(&self) -> &'static str {
         match self {
             Self::NoUpstream => "no-upstream",
+            Self::NoRoute => "no-route",
             Self::ForwardOff => "forwarding-off",
             Self::NoPort => "no-port",
             Self::Scheme => "scheme-unsupported",
@@ -179,6 +187,7 @@ impl ExchangeError {
             | Self::Body
             | Self::Forbidden
             | Self::NoUpstream
+            | Self::NoRoute
             | Self::ForwardOff
             | Self::NoPort
             | Self::Scheme

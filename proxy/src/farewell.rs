@@ -53,7 +53,7 @@ pub(crate) async fn say(
         (journal.client_has_ended(), journal.answered_by_proxy())
     };
     let theirs = ended == Ended::ByThem && !client_left && !own_answer && !stop.is_cancelled();
-    match server.filter(|_| theirs) {
+    match server.filter(|_| theirs && !connection.server_waits_for_close()) {
         Some(server) => {
             let closing = Closing::new(connection, client, server).run();
             stop.run_until_cancelled(closing).await;

@@ -26,7 +26,7 @@ pub fn trace_context(value: &[u8]) -> Option<(TraceId, SpanId, bool)> {
 #[must_use]
 pub fn forwarded(uri: &Uri, host: &HeaderValue) -> Option<(String, u16, Uri, HeaderValue)> {
     let config = Config::default();
-    let router = Router::new(&config, config.listen);
+    let router = Router::new(&config, &config.listen);
     let mut request = Request::new(());
     *request.uri_mut() = uri.clone();
     request.headers_mut().insert(HOST, host.clone());

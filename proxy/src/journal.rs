@@ -5,6 +5,7 @@
 //! exchanges. All of it runs in the connection's own task.
 
 mod client_side;
+mod ending;
 mod interim;
 mod leg;
 mod multiplexed;
@@ -17,6 +18,7 @@ mod watches;
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
+use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 use std::rc::Rc;
 
@@ -31,8 +33,9 @@ use crate::strict_head::HeadFault;
 use crate::transport::Transport;
 use crate::worker::Worker;
 
+pub(crate) use ending::is_reset;
 use interim::InterimQueue;
-pub(crate) use leg::{ConnectTimes, Connected, HttpVersion, LegAddresses};
+pub(crate) use leg::{ConnectTimes, Connected, HttpVersion, LegAddresses, ServerEnds};
 use leg::{DownLeg, UpLeg};
 pub(crate) use multiplexed::{Leg, Multiplexed};
 #[cfg(test)]
@@ -60,16 +63,6 @@ impl Side {
             Self::Up => Self::Down,
         }
     }
-}
-
-/// Whether the peer broke the connection, rather than some timer or this machine.
-pub(crate) fn is_reset(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::ConnectionReset
-            | io::ErrorKind::ConnectionAborted
-            | io::ErrorKind::BrokenPipe
-    )
 }
 
 /// The journal of one client connection.
@@ -171,9 +164,9 @@ impl Journal {
         self.down.requests.body_is_broken()
     }
 
-    /// Whether the client is on this machine.
-    pub(crate) fn client_is_local(&self) -> bool {
-        self.down.addresses.peer.ip().to_canonical().is_loopback()
+    /// The client's address.
+    pub(crate) fn client(&self) -> SocketAddr {
+        self.down.addresses.peer
     }
 
     /// Notes that the proxy answers the exchange now being served by itself.
@@ -323,43 +316,6 @@ impl Journal {
         }
     }
 
-    /// The side that broke its connection with a reset, if that is to be passed on: the proxy's own
-    /// answer stands in the place of a server's reset.
-    pub(crate) fn reset_by(&self) -> Option<Side> {
-        self.reset_by
-            .filter(|side| *side == Side::Down || !self.own_answer)
-    }
-
-    /// Whether the client sends no more.
-    pub(crate) fn client_has_ended(&self) -> bool {
-        self.down_ended
-    }
-
-    /// Whether the server sends no more.
-    pub(crate) fn server_has_ended(&self) -> bool {
-        self.up_ended
-    }
-
-    /// Whether the latest answer was the proxy's own.
-    pub(crate) fn answered_by_proxy(&self) -> bool {
-        self.own_answer
-    }
-
-    /// Bytes sent to a client that had closed its half before it was sent the response, as its
-    /// socket counts them; `None` if there was no such response.
-    pub(crate) fn sent_on_socket(&self) -> Option<u64> {
-        let oldest = self.open.front();
-        let written = oldest.is_some_and(|open| open.response_was_written());
-        written.then(|| self.down.ciphertext.unwrap_or(self.sent_to_client()))
-    }
-
-    /// Notes that the response found nobody left to take it.
-    pub(crate) fn client_refused(&mut self) {
-        if let Some(exchange) = self.open.front_mut() {
-            exchange.outcome = Some(Outcome::ClientGone);
-        }
-    }
-
     /// Whether the client closed its sending half and the server has all that came before.
     pub(crate) fn half_close_is_due(&self) -> bool {
         // On a stream its end has said that already, and the connection lives by both halves.
@@ -381,22 +337,6 @@ impl Journal {
             open.up.is_some() && open.request_is_complete() && !open.request_was_passed_on()
         };
         self.up.is_some() && self.open.back().is_some_and(|open| whole_here(open))
-    }
-
-    /// Closes whatever is still open when the connection ends.
-    pub(crate) fn close(&mut self) {
-        while let Some(mut exchange) = self.open.pop_front() {
-            if self.worker.cuts_off() {
-                exchange.cut_off();
-            }
-            exchange.settle();
-            let id = exchange.id;
-            self.hand_over(exchange);
-            self.no_activity(id);
-        }
-        if let Some((id, _)) = self.listening_for.take() {
-            self.no_activity(id);
-        }
     }
 
     /// Notes what ends the exchange being served, if nothing did before.

@@ -7,11 +7,13 @@ use prometheus_client::encoding::{EncodeLabelSet, text::encode};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
 use skewtap_capture::live::CaptureStats;
 use skewtap_core::exchange::Outcome;
 use skewtap_host::WatcherCounters;
+use skewtap_sockstamp::realtime_ns;
+
+use crate::delay_histogram::DelayHistogram;
 
 /// Why a record was not shipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,7 +67,9 @@ pub(crate) struct Metrics {
     messages_lost: Counter,
     open_connections: Gauge,
     connections: Counter,
-    scheduling_delay: Histogram,
+    scheduling_delay: DelayHistogram,
+    reload_successful: Gauge,
+    reload_time: Gauge,
     capture: [Counter; 2],
     watches: [Counter; 3],
     watching_cpu: Counter<f64, AtomicU64>,
@@ -103,13 +107,17 @@ impl Metrics {
             messages_lost: Counter::default(),
             open_connections: Gauge::default(),
             connections: Counter::default(),
-            // 10 µs to 5 s.
-            scheduling_delay: Histogram::new(exponential_buckets(1e-5, 2.0, 20)),
+            scheduling_delay: DelayHistogram::default(),
+            reload_successful: Gauge::default(),
+            reload_time: Gauge::default(),
             capture: Default::default(),
             watches: Default::default(),
             watching_cpu: Counter::default(),
         };
         metrics.register();
+        metrics.register_settings();
+        metrics.register_watching();
+        metrics.reloaded();
         metrics
     }
 
@@ -161,6 +169,25 @@ impl Metrics {
             Unit::Seconds,
             self.scheduling_delay.clone(),
         );
+    }
+
+    fn register_settings(&mut self) {
+        let registry = &mut self.registry;
+        registry.register(
+            "config_last_reload_successful",
+            "Whether the last attempt to take on new settings succeeded",
+            self.reload_successful.clone(),
+        );
+        registry.register_with_unit(
+            "config_last_reload_success_timestamp",
+            "When settings were last taken on, at the start or later",
+            Unit::Seconds,
+            self.reload_time.clone(),
+        );
+    }
+
+    fn register_watching(&mut self) {
+        let registry = &mut self.registry;
         let [received, dropped] = self.capture.clone();
         registry.register("capture_packets", "Packets captured", received);
         registry.register("capture_drops", "Packets lost to the capture", dropped);
@@ -174,6 +201,17 @@ impl Metrics {
             Unit::Seconds,
             self.watching_cpu.clone(),
         );
+    }
+
+    /// Notes that new settings are in use.
+    pub(crate) fn reloaded(&self) {
+        self.reload_successful.set(1);
+        self.reload_time.set(realtime_ns() / 1_000_000_000);
+    }
+
+    /// Notes that new settings could not be used.
+    pub(crate) fn reload_failed(&self) {
+        self.reload_successful.set(0);
     }
 
     /// Takes over what the capture has counted.
@@ -261,13 +299,13 @@ impl Metrics {
 
     /// Nanoseconds from arrival to read; negative ones, left by a clock that was set, count as none.
     pub(crate) fn scheduling_delay(&self, ns: i64) {
-        self.scheduling_delay.observe(seconds(ns.max(0)));
+        self.scheduling_delay.observe(ns.max(0).unsigned_abs());
     }
 }
 
 #[expect(
     clippy::cast_precision_loss,
-    reason = "a histogram needs no more than 53 bits"
+    reason = "a counter of seconds needs no more than 53 bits"
 )]
 fn seconds(ns: i64) -> f64 {
     ns as f64 / 1e9

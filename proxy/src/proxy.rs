@@ -1,11 +1,11 @@
 //! Starting, serving and stopping.
 
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
-use rustls::ServerConfig;
 use skewtap_core::exchange::{SourceState, Sources};
 use skewtap_host::{Watcher, WatcherSettings};
 use skewtap_sockstamp::Primer;
@@ -13,14 +13,16 @@ use tokio::sync::{Semaphore, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use crate::admin::Observed;
-use crate::authority::{Authority, AuthorityError};
+use crate::authority::AuthorityError;
 use crate::capture_thread::CaptureThread;
 use crate::config::{Config, ConfigError};
-use crate::listen::listen;
+use crate::listen::{Listening, listen};
 use crate::metrics::Metrics;
 use crate::note::Notes;
-use crate::target::Router;
-use crate::tls::{self, Clients, Offer, TlsError};
+use crate::own_connections::OwnConnections;
+use crate::reload::Reloader;
+use crate::serving::Serving;
+use crate::tls::TlsError;
 use crate::worker::{self, Seed};
 use crate::{admin, finisher, records_thread, ship};
 
@@ -65,10 +67,10 @@ pub enum ServeError {
 }
 
 /// The addresses that a proxy listens on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Addresses {
-    /// For clients.
-    pub traffic: SocketAddr,
+    /// For clients, in the order of [`Config::listen`].
+    pub traffic: Vec<SocketAddr>,
     /// For `/healthz` and `/metrics`.
     pub admin: Option<SocketAddr>,
 }
@@ -76,12 +78,10 @@ pub struct Addresses {
 /// A proxy that listens but does not serve yet.
 pub struct Proxy {
     config: Arc<Config>,
+    reloader: Reloader,
     addresses: Addresses,
-    traffic: TcpListener,
+    traffic: Vec<TcpListener>,
     admin: Option<TcpListener>,
-    tls_server: Option<Arc<ServerConfig>>,
-    tls_clients: Arc<Clients>,
-    authority: Option<Arc<Authority>>,
     metrics: Arc<Metrics>,
     sources: Sources,
     watcher: Option<Arc<Watcher>>,
@@ -97,24 +97,13 @@ impl Proxy {
     /// [`StartError`] says what cannot be used and how to change it.
     pub async fn bind(config: Config) -> Result<Self, StartError> {
         config.check().map_err(StartError::Config)?;
-        let (tls_server, tls_clients) = load_tls(&config).await.map_err(StartError::Tls)?;
-        let intercept = config.intercept.as_ref();
-        let authority = intercept.map(|it| Authority::load(&it.authority, &it.hosts));
         let (primer, stamps) = start_stamps(&config).await;
-        let traffic = open(&config, config.listen, "--listen")?;
-        let admin = config
-            .admin
-            .map(|address| open(&config, address, "--admin"));
-        let admin = admin.transpose()?;
-        let addresses = Addresses {
-            traffic: address_of(&traffic, config.listen, "--listen")?,
-            admin: match (&admin, config.admin) {
-                (Some(listener), Some(wanted)) => Some(address_of(listener, wanted, "--admin")?),
-                _ => None,
-            },
-        };
-        let router = Router::new(&config, addresses.traffic);
-        let (capture, capture_state) = start_capture(&config, &router, addresses.traffic.port());
+        let (traffic, admin, addresses) = open_all(&config)?;
+        let serving = Serving::load(config, &addresses.traffic).await?;
+        let config = Arc::clone(&serving.config);
+        let (capture, capture_state) = start_capture(&serving, &addresses);
+        let metrics = Arc::new(Metrics::new());
+        let own = addresses.traffic.clone();
         let watcher = config
             .queues
             .then(|| Arc::new(Watcher::start(watching(&config))));
@@ -130,14 +119,12 @@ impl Proxy {
             processes: watched.map_or(SourceState::Off, |state| state.processes),
         };
         Ok(Self {
-            config: Arc::new(config),
+            config,
+            reloader: Reloader::new(serving, own, Arc::clone(&metrics)),
             addresses,
             traffic,
             admin,
-            tls_server,
-            tls_clients,
-            authority: authority.transpose()?.map(Arc::new),
-            metrics: Arc::new(Metrics::new()),
+            metrics,
             sources,
             watcher,
             capture,
@@ -148,7 +135,13 @@ impl Proxy {
     /// Where it listens, with the ports that the kernel chose.
     #[must_use]
     pub fn addresses(&self) -> Addresses {
-        self.addresses
+        self.addresses.clone()
+    }
+
+    /// What gives it new settings while it serves.
+    #[must_use]
+    pub fn reloader(&self) -> Reloader {
+        self.reloader.clone()
     }
 
     /// Which sources of stamps are at work.
@@ -183,19 +176,17 @@ impl Proxy {
         }
         let mut workers = Vec::new();
         let permits = Arc::new(Semaphore::new(self.config.max_connections));
+        let own = self.config.transparent.then(OwnConnections::default);
         for number in 0..self.config.workers {
             let seed = Seed {
                 number: number as u64,
-                config: Arc::clone(&self.config),
-                router: Router::new(&self.config, self.addresses.traffic),
-                tls_server: self.tls_server.clone(),
-                tls_clients: Arc::clone(&self.tls_clients),
-                authority: self.authority.clone(),
+                serving: self.reloader.watch(),
                 metrics: Arc::clone(&self.metrics),
                 notes: notes.clone(),
                 watcher: self.watcher.clone(),
                 packets: packets.clone(),
-                listener: self.traffic.try_clone().map_err(ServeError::Worker)?,
+                own: own.clone(),
+                listeners: clones(&self.traffic).map_err(ServeError::Worker)?,
                 permits: Arc::clone(&permits),
                 stop: stop.clone(),
             };
@@ -265,56 +256,60 @@ fn finished(end: Result<io::Result<()>, oneshot::error::RecvError>) -> Result<()
         .map_err(ServeError::Worker)
 }
 
-fn open(
-    config: &Config,
-    address: SocketAddr,
-    flag: &'static str,
-) -> Result<TcpListener, StartError> {
-    listen(address, config.backlog, config.kernel_stamps).map_err(|source| StartError::Listen {
-        address,
-        flag,
-        source,
-    })
+type Opened = (Vec<TcpListener>, Option<TcpListener>, Addresses);
+
+/// Opens all ports.
+fn open_all(config: &Config) -> Result<Opened, StartError> {
+    let mut traffic = Vec::new();
+    let mut traffic_addresses = Vec::new();
+    for wanted in &config.listen {
+        let (listener, address) = open(config, *wanted, "--listen")?;
+        traffic.push(listener);
+        traffic_addresses.push(address);
+    }
+    let admin = config.admin.map(|wanted| open(config, wanted, "--admin"));
+    let (admin, admin_address) = admin.transpose()?.unzip();
+    let addresses = Addresses {
+        traffic: traffic_addresses,
+        admin: admin_address,
+    };
+    Ok((traffic, admin, addresses))
 }
 
-fn address_of(
-    listener: &TcpListener,
+fn open(
+    config: &Config,
     wanted: SocketAddr,
     flag: &'static str,
-) -> Result<SocketAddr, StartError> {
-    listener.local_addr().map_err(|source| StartError::Listen {
+) -> Result<(TcpListener, SocketAddr), StartError> {
+    let beside = |other: &SocketAddr| other.is_ipv4() && other.port() == wanted.port();
+    let how = Listening {
+        backlog: config.backlog,
+        stamps: config.kernel_stamps,
+        only_v6: config.listen.iter().any(beside),
+    };
+    let opened = listen(wanted, how).and_then(|listener| {
+        let address = listener.local_addr()?;
+        Ok((listener, address))
+    });
+    opened.map_err(|source| StartError::Listen {
         address: wanted,
         flag,
         source,
     })
 }
 
-/// Loads all certificates that are certain to be needed, so that what is wrong shows at once.
-async fn load_tls(config: &Config) -> Result<(Option<Arc<ServerConfig>>, Arc<Clients>), TlsError> {
-    let settings = &config.tls;
-    let server = settings.server.as_ref().map(tls::server_config);
-    let clients = Clients::new(settings.clone());
-    let upstream = config.upstream.as_ref();
-    if upstream.is_some_and(|url| url.scheme() == "https")
-        || settings.upstream_ca.is_some()
-        || settings.upstream_identity.is_some()
-    {
-        clients.config(Offer::Either).await?;
-    }
-    Ok((server.transpose()?.map(Arc::new), Arc::new(clients)))
+fn clones(listeners: &[TcpListener]) -> io::Result<Vec<TcpListener>> {
+    listeners.iter().map(TcpListener::try_clone).collect()
 }
 
 /// Opens the capture if it is wanted; what keeps it from working is said once.
-fn start_capture(
-    config: &Config,
-    router: &Router,
-    port: u16,
-) -> (Option<CaptureThread>, SourceState) {
-    if !config.capture {
+fn start_capture(serving: &Serving, addresses: &Addresses) -> (Option<CaptureThread>, SourceState) {
+    if !serving.config.capture {
         return (None, SourceState::Off);
     }
-    let mut ports = vec![port];
-    ports.extend(router.upstream_port());
+    let own = addresses.traffic.iter().map(SocketAddr::port);
+    let ports = own.chain(serving.router.upstream_ports());
+    let ports: Vec<u16> = BTreeSet::from_iter(ports).into_iter().collect();
     match CaptureThread::start(&ports) {
         Ok(capture) => (Some(capture), SourceState::Used),
         Err(error) => {

@@ -4,14 +4,14 @@ use opentelemetry_sdk::trace::{IdGenerator, RandomIdGenerator};
 use skewtap_core::clock::{Source, Stamp};
 use skewtap_core::endpoint::QueueWatch;
 use skewtap_core::exchange::{
-    ExchangeRecord, Leg, Outcome, SourceState, Sources, StreamShare, TcpFigures,
+    ExchangeRecord, Leg, Outcome, SourceState, Sources, StreamShare, TcpFigures, UNIX_PREFIX,
 };
 use skewtap_core::ids::{SpanId, TraceId};
 use skewtap_core::milestone::{Milestone, Milestones};
 use skewtap_host::WatchResult;
 
 use crate::capture_thread::SeenPackets;
-use crate::journal::{Flow, LegAddresses, OpenExchange, StreamPart, TcpSpan, UpSide};
+use crate::journal::{Flow, LegAddresses, OpenExchange, ServerEnds, StreamPart, TcpSpan, UpSide};
 use crate::message_log::Message;
 use crate::moment::{Arrival, Departure};
 use crate::wire_join::{self, Told};
@@ -32,6 +32,11 @@ pub(crate) fn of(
     let mut sources = sources.clone();
     if let Some(packets) = packets {
         let told = packets.look(|index| wire_join::add(index, exchange, &mut milestones));
+        let end = exchange.response.and_then(|response| response.last);
+        let told = match end {
+            Some(end) if !packets.has_come_to(end.before_ns) => Told::Behind,
+            _ => told,
+        };
         sources.capture = capture_state(told, packets.state());
     }
     let [client, server] = [&exchange.client_watch, &exchange.server_watch]
@@ -56,11 +61,15 @@ pub(crate) fn of(
         outcome: exchange.outcome.unwrap_or(Outcome::ClientGone),
         request_bytes: with_tunnel(exchange.request.and_then(length), tunnel.down),
         response_bytes: with_tunnel(exchange.response.and_then(length), tunnel.up),
-        down: leg(exchange.down, exchange.down_earlier, exchange.down_tcp),
+        down: leg(
+            over_tcp(exchange.down),
+            exchange.down_earlier,
+            exchange.down_tcp,
+        ),
         up: exchange
             .up
             .as_ref()
-            .map(|up| leg(up.addresses, up.earlier, up.tcp)),
+            .map(|up| leg(server_ends(&up.ends), up.earlier, up.tcp)),
         down_stream: share(exchange.stream, exchange.request, exchange.response),
         up_stream: exchange
             .up
@@ -224,6 +233,9 @@ fn capture_state(told: Told, state: SourceState) -> SourceState {
         (SourceState::Used, Told::Nothing) => {
             SourceState::Unavailable("no packet of this exchange was seen".to_owned())
         }
+        (SourceState::Used, Told::Behind) => SourceState::Unavailable(
+            "the capture had not come to the end of this exchange".to_owned(),
+        ),
         (SourceState::Used, Told::Lossy) => SourceState::Unavailable(
             "packets may have been lost to the capture during this exchange".to_owned(),
         ),
@@ -242,10 +254,24 @@ fn identity(exchange: &OpenExchange) -> Option<(TraceId, SpanId, Option<SpanId>,
     Some((trace.trace_id, own, Some(trace.span_id), trace.sampled))
 }
 
-fn leg(addresses: LegAddresses, earlier_exchanges: i64, tcp: TcpSpan) -> Leg {
+fn over_tcp(ends: LegAddresses) -> [String; 2] {
+    [ends.local, ends.peer].map(|end| end.to_string())
+}
+
+fn server_ends(ends: &ServerEnds) -> [String; 2] {
+    match ends {
+        ServerEnds::Tcp(ends) => over_tcp(*ends),
+        ServerEnds::Unix(path) => {
+            let path = cut(&path.to_string_lossy());
+            [String::new(), path].map(|path| format!("{UNIX_PREFIX}{path}"))
+        }
+    }
+}
+
+fn leg([local, peer]: [String; 2], earlier_exchanges: i64, tcp: TcpSpan) -> Leg {
     Leg {
-        local: addresses.local.to_string(),
-        peer: addresses.peer.to_string(),
+        local,
+        peer,
         earlier_exchanges,
         tcp: tcp.after.and_then(|after| {
             let before_retransmits = tcp.before.map_or(0, |before| before.total_retransmits);

@@ -7,6 +7,7 @@
 //! | `no-upstream`, `no-port`, `malformed-body` | 400 |
 //! | `ambiguous-head` | 400, or 501 for an unknown coding |
 //! | `forwarding-off`, `target-forbidden` | 403 |
+//! | `no-route` | 404 |
 //! | `scheme-unsupported`, `tunnel-in-stream` | 501 |
 //! | `upstream-name`, `upstream-refused`, `upstream-unreachable` | 502 |
 //! | `upstream-tls`, `upstream-tls-settings`, `interception` | 502 |

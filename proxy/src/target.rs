@@ -1,16 +1,22 @@
 //! Where a request goes, and the form it takes on the way.
 
+use std::ffi::OsStr;
 use std::net::{IpAddr, SocketAddr};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+use std::sync::Arc;
 
 use http::header::HOST;
 use http::uri::{PathAndQuery, Scheme};
 use http::{HeaderValue, Method, Request, Uri};
+use percent_encoding::percent_decode_str;
 use url::Url;
 
 use crate::config::Config;
 use crate::exchange_error::ExchangeError;
+use crate::routes::Routes;
 
-/// Host and port to connect to.
+/// What to connect to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Target {
     /// A name or an address, without brackets.
@@ -19,33 +25,56 @@ pub(crate) struct Target {
     pub(crate) port: u16,
     /// Whether TLS is spoken there.
     pub(crate) tls: bool,
+    /// The Unix socket to connect to, in place of host and port.
+    pub(crate) unix: Option<Arc<Path>>,
+    /// The number of the route that leads there, from 0, if one does.
+    pub(crate) route: Option<usize>,
+}
+
+impl Target {
+    /// A port of a host, named by no route.
+    pub(crate) fn tcp(host: &str, port: u16, tls: bool) -> Self {
+        Self {
+            host: bare(host).to_owned(),
+            port,
+            tls,
+            unix: None,
+            route: None,
+        }
+    }
 }
 
 /// Decides where requests go.
 #[derive(Clone, Debug)]
 pub(crate) struct Router {
     upstream: Option<Target>,
+    routes: Routes,
     forward: bool,
-    own: SocketAddr,
+    transparent: bool,
+    own: Vec<SocketAddr>,
 }
 
 impl Router {
     /// A router for a proxy that listens at `own`.
-    pub(crate) fn new(config: &Config, own: SocketAddr) -> Self {
+    pub(crate) fn new(config: &Config, own: &[SocketAddr]) -> Self {
         Self {
             upstream: config.upstream.as_ref().and_then(target_of_url),
+            routes: Routes::new(&config.routes),
             forward: config.forward,
-            own,
+            transparent: config.transparent,
+            own: own.to_vec(),
         }
     }
 
-    /// The port of the fixed upstream.
-    pub(crate) fn upstream_port(&self) -> Option<u16> {
-        self.upstream.as_ref().map(|target| target.port)
+    /// The TCP ports of all servers that are known beforehand.
+    pub(crate) fn upstream_ports(&self) -> impl Iterator<Item = u16> {
+        let targets = self.upstream.iter().chain(self.routes.targets());
+        let over_tcp = targets.filter(|target| target.unix.is_none());
+        over_tcp.map(|target| target.port)
     }
 
-    /// Where the request goes: a plain path to `destination`, if there is one, else to the
-    /// upstream. A request for a whole URL is given the form that servers
+    /// Where the request goes: a plain path to `destination`, if there is one, else where the most
+    /// exact route leads, else to the upstream. A request for a whole URL is given the form that servers
     /// expect: the path alone, with the URL's host in `Host`.
     ///
     /// # Errors
@@ -55,22 +84,40 @@ impl Router {
         request: &mut Request<B>,
         destination: Option<&Target>,
     ) -> Result<Target, ExchangeError> {
+        if self.transparent && request.method() != Method::CONNECT {
+            // Also a whole URL is the server's business, which may be a proxy itself.
+            return destination.cloned().ok_or(ExchangeError::NoUpstream);
+        }
         if request.method() == Method::CONNECT {
             let target = tunnel_target(request.uri())?;
             return self.forwarded(target);
         }
         if request.uri().scheme().is_none() {
-            let target = destination.or(self.upstream.as_ref());
-            return target.cloned().ok_or(ExchangeError::NoUpstream);
+            let routed = || self.routed(request);
+            let target = destination.or_else(routed).or(self.upstream.as_ref());
+            return target.cloned().ok_or(if self.routes.is_empty() {
+                ExchangeError::NoUpstream
+            } else {
+                ExchangeError::NoRoute
+            });
         }
         let target = self.forwarded(forward_target(request.uri())?)?;
         to_origin_form(request);
         Ok(target)
     }
 
-    /// Whether the target is the fixed upstream.
+    /// Whether the target is one that the settings name.
     pub(crate) fn is_upstream(&self, target: &Target) -> bool {
-        self.upstream.as_ref() == Some(target)
+        target.route.is_some() || self.upstream.as_ref() == Some(target)
+    }
+
+    fn routed<B>(&self, request: &Request<B>) -> Option<&Target> {
+        if self.routes.is_empty() {
+            return None;
+        }
+        let host = request.headers().get(HOST).map(HeaderValue::as_bytes);
+        let host = std::str::from_utf8(host.unwrap_or_default()).unwrap_or_default();
+        self.routes.find(without_port(host), request.uri().path())
     }
 
     fn forwarded(&self, target: Target) -> Result<Target, ExchangeError> {
@@ -86,21 +133,38 @@ impl Router {
 
     /// Whether connecting to `address` would come back to this proxy.
     pub(crate) fn is_own(&self, address: SocketAddr) -> bool {
-        let same_host = |own: IpAddr, other: IpAddr| {
+        let other = address.ip().to_canonical();
+        self.own_at(address.port()).any(|own| {
             own == other
                 || (own.is_unspecified() && (other.is_loopback() || other.is_unspecified()))
-        };
-        address.port() == self.own.port()
-            && same_host(self.own.ip().to_canonical(), address.ip().to_canonical())
+        })
+    }
+
+    /// Whether a connection between these two ends, once it stands, has come back to this proxy:
+    /// both are of this machine, and at that port the proxy listens on all of its addresses.
+    pub(crate) fn has_come_back(&self, local: SocketAddr, peer: SocketAddr) -> bool {
+        let same_machine = local.ip().to_canonical() == peer.ip().to_canonical();
+        same_machine && self.own_at(peer.port()).any(|own| own.is_unspecified())
+    }
+
+    fn own_at(&self, port: u16) -> impl Iterator<Item = IpAddr> {
+        let own = self.own.iter().filter(move |own| own.port() == port);
+        own.map(|own| own.ip().to_canonical())
     }
 }
 
-fn target_of_url(url: &Url) -> Option<Target> {
-    Some(Target {
-        host: bare(url.host_str()?).to_owned(),
-        port: url.port_or_known_default()?,
-        tls: url.scheme() == "https",
-    })
+/// The server that a setting names.
+pub(crate) fn target_of_url(url: &Url) -> Option<Target> {
+    if url.scheme() == "unix" {
+        let path: Vec<u8> = percent_decode_str(url.path()).collect();
+        let path = Path::new(OsStr::from_bytes(&path));
+        return Some(Target {
+            unix: Some(Arc::from(path)),
+            ..Target::tcp("localhost", 0, false)
+        });
+    }
+    let (host, port) = (url.host_str()?, url.port_or_known_default()?);
+    Some(Target::tcp(host, port, url.scheme() == "https"))
 }
 
 fn forward_target(uri: &Uri) -> Result<Target, ExchangeError> {
@@ -110,20 +174,12 @@ fn forward_target(uri: &Uri) -> Result<Target, ExchangeError> {
         _ => return Err(ExchangeError::Scheme),
     };
     let host = uri.host().ok_or(ExchangeError::Scheme)?;
-    Ok(Target {
-        host: bare(host).to_owned(),
-        port: uri.port_u16().unwrap_or(port),
-        tls,
-    })
+    Ok(Target::tcp(host, uri.port_u16().unwrap_or(port), tls))
 }
 
 fn tunnel_target(uri: &Uri) -> Result<Target, ExchangeError> {
     match (uri.host(), uri.port_u16()) {
-        (Some(host), Some(port)) => Ok(Target {
-            host: bare(host).to_owned(),
-            port,
-            tls: false,
-        }),
+        (Some(host), Some(port)) => Ok(Target::tcp(host, port, false)),
         _ => Err(ExchangeError::NoPort),
     }
 }
@@ -149,6 +205,15 @@ fn to_origin_form<B>(request: &mut Request<B>) {
     }
 }
 
+/// A host as `Host` has it, without its port and brackets.
+fn without_port(host: &str) -> &str {
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => host,
+    };
+    bare(name.strip_suffix('.').unwrap_or(name))
+}
+
 fn bare(host: &str) -> &str {
     host.strip_prefix('[')
         .and_then(|host| host.strip_suffix(']'))
@@ -158,6 +223,7 @@ fn bare(host: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Route;
 
     fn router(upstream: Option<&str>, forward: bool) -> Router {
         let config = Config {
@@ -165,7 +231,7 @@ mod tests {
             forward,
             ..Config::default()
         };
-        Router::new(&config, "127.0.0.1:8080".parse().unwrap())
+        Router::new(&config, &["127.0.0.1:8080".parse().unwrap()])
     }
 
     fn request(uri: &str, host: Option<&str>) -> Request<()> {
@@ -258,12 +324,76 @@ mod tests {
             upstream: None,
             ..Config::default()
         };
-        let any = Router::new(&config, "[::]:8080".parse().unwrap());
+        let any = Router::new(&config, &["[::]:8080".parse().unwrap()]);
         assert!(any.is_own("127.0.0.1:8080".parse().unwrap()));
         assert!(any.is_own("[::ffff:127.0.0.1]:8080".parse().unwrap()));
         assert!(!any.is_own("127.0.0.1:8081".parse().unwrap()));
         let one = router(None, true);
         assert!(one.is_own("[::ffff:127.0.0.1]:8080".parse().unwrap()));
         assert!(!one.is_own("127.0.0.2:8080".parse().unwrap()));
+        let mine = "192.0.2.1:8080".parse().unwrap();
+        assert!(any.has_come_back("192.0.2.1:4000".parse().unwrap(), mine));
+        assert!(!any.has_come_back("192.0.2.2:4000".parse().unwrap(), mine));
+        assert!(!one.has_come_back("192.0.2.1:4000".parse().unwrap(), mine));
+    }
+
+    #[test]
+    fn a_unix_socket_is_found_under_its_name() {
+        let url = "unix:/run/a%20b.sock".parse().unwrap();
+        let target = target_of_url(&url).unwrap();
+        assert_eq!(target.unix.as_deref(), Some(Path::new("/run/a b.sock")));
+    }
+
+    #[test]
+    fn a_host_is_compared_without_its_port() {
+        for (text, host) in [
+            ("a.example:80", "a.example"),
+            ("a.example", "a.example"),
+            ("a.example.:80", "a.example"),
+            ("[::1]:80", "::1"),
+            ("[::1]", "::1"),
+            ("", ""),
+        ] {
+            assert_eq!(without_port(text), host, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_route_goes_before_the_upstream_and_where_none_fits_that_is_said() {
+        let route = Route {
+            host: Some("a.example".to_owned()),
+            path: None,
+            upstream: "http://127.0.0.1:1".parse().unwrap(),
+            upstream_ca: None,
+            upstream_identity: None,
+        };
+        let mut config = Config {
+            upstream: Some("http://127.0.0.1:2".parse().unwrap()),
+            routes: vec![route],
+            ..Config::default()
+        };
+        let port = |config: &Config, host| {
+            let routed = Router::new(config, &[]).route(&mut request("/x", Some(host)), None);
+            routed
+                .map(|target| target.port)
+                .map_err(|error| error.reason())
+        };
+        assert_eq!(port(&config, "a.example:8080"), Ok(1));
+        assert_eq!(port(&config, "b.example"), Ok(2));
+        config.upstream = None;
+        assert_eq!(port(&config, "b.example"), Err("no-route"));
+    }
+
+    #[test]
+    fn a_transparent_proxy_leaves_whole_urls_to_the_server() {
+        let config = Config {
+            transparent: true,
+            ..Config::default()
+        };
+        let router = Router::new(&config, &[]);
+        let there = Target::tcp("192.0.2.1", 3128, false);
+        let mut whole = request("http://example.org/a", Some("example.org"));
+        assert_eq!(router.route(&mut whole, Some(&there)).unwrap(), there);
+        assert_eq!(whole.uri(), "http://example.org/a");
     }
 }

@@ -15,10 +15,10 @@ use std::task::{Context, Poll, ready};
 
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, Connection, ServerConfig, ServerConnection};
-use tokio::net::TcpStream;
 
 use crate::journal::HttpVersion;
 use crate::moment::{Departure, Read};
+use crate::socket::Socket;
 use crate::transport::receive;
 use record_edges::RecordEdges;
 use settings::HTTP_2;
@@ -125,7 +125,7 @@ impl TlsSession {
     pub(crate) fn poll_handshake(
         &mut self,
         cx: &mut Context<'_>,
-        socket: &TcpStream,
+        socket: &Socket,
     ) -> Poll<io::Result<Read>> {
         loop {
             ready!(self.poll_flush(cx, socket))?;
@@ -149,7 +149,7 @@ impl TlsSession {
     pub(crate) fn poll_receive(
         &mut self,
         cx: &mut Context<'_>,
-        socket: &TcpStream,
+        socket: &Socket,
         space: &mut [u8],
     ) -> Poll<io::Result<(usize, Read)>> {
         loop {
@@ -181,7 +181,7 @@ impl TlsSession {
     pub(crate) fn poll_send(
         &mut self,
         cx: &mut Context<'_>,
-        socket: &TcpStream,
+        socket: &Socket,
         bytes: &[IoSlice<'_>],
     ) -> Poll<io::Result<(usize, Departure)>> {
         loop {
@@ -204,7 +204,7 @@ impl TlsSession {
     pub(crate) fn poll_close(
         &mut self,
         cx: &mut Context<'_>,
-        socket: &TcpStream,
+        socket: &Socket,
     ) -> Poll<io::Result<()>> {
         if !self.close_notified {
             self.close_notified = true;
@@ -217,7 +217,7 @@ impl TlsSession {
     pub(crate) fn poll_end(
         &mut self,
         cx: &mut Context<'_>,
-        socket: &TcpStream,
+        socket: &Socket,
     ) -> Poll<io::Result<Read>> {
         while self.plaintext_left == 0 {
             if self.unopened.is_empty() && ready!(self.poll_ciphertext(cx, socket))? == 0 {
@@ -254,7 +254,7 @@ impl TlsSession {
     fn poll_ciphertext(
         &mut self,
         cx: &mut Context<'_>,
-        socket: &TcpStream,
+        socket: &Socket,
     ) -> Poll<io::Result<usize>> {
         // An idle connection keeps no buffer.
         ready!(socket.poll_read_ready(cx))?;
@@ -297,7 +297,7 @@ impl TlsSession {
     }
 
     /// Writes out the ciphertext that waits.
-    fn poll_flush(&mut self, cx: &mut Context<'_>, socket: &TcpStream) -> Poll<io::Result<()>> {
+    fn poll_flush(&mut self, cx: &mut Context<'_>, socket: &Socket) -> Poll<io::Result<()>> {
         while self.tls.wants_write() {
             ready!(socket.poll_write_ready(cx))?;
             let mut out = Out {
@@ -336,7 +336,7 @@ impl Unopened {
 
 /// The socket as the session writes to it, with the time of the latest write.
 struct Out<'a> {
-    socket: &'a TcpStream,
+    socket: &'a Socket,
     latest: Option<Departure>,
 }
 

@@ -14,24 +14,24 @@ use std::task::{Context, Poll, ready};
 use skewtap_sockstamp::{Received, realtime_ns, receive_into, tcp_info};
 use socket2::SockRef;
 use tokio::io::{Interest, ReadBuf};
-use tokio::net::TcpStream;
 
 use crate::journal::HttpVersion;
 use crate::moment::{Departure, Read};
+use crate::socket::Socket;
 use crate::tls::TlsSession;
 
 /// One leg's socket; clones stand for the same one.
 #[derive(Clone, Debug)]
 pub(crate) struct Transport {
-    socket: Rc<TcpStream>,
+    socket: Rc<Socket>,
     tls: Option<Rc<RefCell<TlsSession>>>,
 }
 
 impl Transport {
     /// The bare socket.
-    pub(crate) fn plain(socket: TcpStream) -> Self {
+    pub(crate) fn plain(socket: impl Into<Socket>) -> Self {
         Self {
-            socket: Rc::new(socket),
+            socket: Rc::new(socket.into()),
             tls: None,
         }
     }
@@ -147,7 +147,8 @@ impl Transport {
 
     /// Whether the connection broke; tells it once.
     pub(crate) fn has_failed(&self) -> bool {
-        matches!(self.socket.take_error(), Ok(Some(_)) | Err(_))
+        let socket = SockRef::from(&*self.socket);
+        matches!(socket.take_error(), Ok(Some(_)) | Err(_))
     }
 
     /// How many bytes sent on the socket its peer's kernel has acknowledged, where the kernel says.
@@ -166,7 +167,7 @@ impl Transport {
 
 /// Reads what has arrived on a bare socket: how many bytes, 0 at the end, and when.
 pub(crate) fn receive(
-    socket: &TcpStream,
+    socket: &Socket,
     cx: &mut Context<'_>,
     space: &mut [u8],
 ) -> Poll<io::Result<(usize, Read)>> {
@@ -188,7 +189,7 @@ pub(crate) fn receive(
 }
 
 fn send(
-    socket: &TcpStream,
+    socket: &Socket,
     cx: &mut Context<'_>,
     bytes: &[IoSlice<'_>],
 ) -> Poll<io::Result<(usize, Departure)>> {
@@ -214,7 +215,7 @@ fn send(
 ///
 /// A read that did not fill `space` took everything, so the socket is marked as not ready at
 /// once, with the same readiness it was read under; that saves the read that finds nothing.
-fn receive_clearing(socket: &TcpStream, space: &mut [u8]) -> io::Result<Option<Received>> {
+fn receive_clearing(socket: &Socket, space: &mut [u8]) -> io::Result<Option<Received>> {
     let room = space.len();
     let mut received = None;
     let outcome = socket.try_io(Interest::READABLE, || {
@@ -239,7 +240,7 @@ fn receive_clearing(socket: &TcpStream, space: &mut [u8]) -> io::Result<Option<R
 }
 
 /// A read where the system gives no stamps.
-fn read_plainly(socket: &TcpStream, space: &mut [u8]) -> io::Result<Received> {
+fn read_plainly(socket: &Socket, space: &mut [u8]) -> io::Result<Received> {
     let bytes = (&*SockRef::from(socket)).read(space)?;
     Ok(Received {
         bytes,

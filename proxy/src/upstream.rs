@@ -4,9 +4,8 @@ mod on_stream;
 
 use std::future::{Future, poll_fn};
 use std::io;
-use std::net::{IpAddr, SocketAddr};
-use std::os::fd::AsFd;
-use std::pin::{Pin, pin};
+use std::net::SocketAddr;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
@@ -16,18 +15,15 @@ use http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use hyper::client::conn::http1::{Builder, Connection as HttpConnection, SendRequest};
 use rustls::pki_types::ServerName;
-use skewtap_sockstamp::{enable_receive_stamps, realtime_ns};
-use socket2::SockRef;
-use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::{Instant, timeout_at};
 
 use crate::config::{Config, UpstreamHttp};
 use crate::connection::{Beyond, Connection, Sender};
 use crate::exchange_error::ExchangeError;
 use crate::http2;
-use crate::journal::{ConnectTimes, Connected, HttpVersion, LegAddresses, Side};
-use crate::listen::bound_unsent;
-use crate::moment::{Departure, Read};
+use crate::journal::{Connected, HttpVersion, Side};
+use crate::moment::Read;
+use crate::reach::{Reached, reach};
 use crate::relayed_body::{Pieces, RequestBody, ResponseBody};
 use crate::stamped_io::{StampedIo, Witness};
 use crate::target::Target;
@@ -120,8 +116,8 @@ async fn open_tunnel(
         connection.go_beyond(Beyond::Intercepted(target, config));
         return Ok(Response::new(ResponseBody::Own(None)));
     }
-    let local = connection.journal.borrow().client_is_local();
-    let dialled = connect_to(&connection.worker, target, local, Offer::Http1).await?;
+    let client = connection.journal.borrow().client();
+    let dialled = connect_to(&connection.worker, target, client, Offer::Http1).await?;
     let mut journal = connection.journal.borrow_mut();
     journal.connected(dialled.connected, HttpVersion::Http1);
     journal.sent_up();
@@ -164,9 +160,9 @@ async fn interim_responses_first(connection: &Connection) {
 
 async fn dial(connection: &Connection, target: &Target) -> Result<(), ExchangeError> {
     let worker = &connection.worker;
-    let local = connection.journal.borrow().client_is_local();
+    let client = connection.journal.borrow().client();
     let offer = offer_to(target, worker.config.upstream_http, HttpVersion::Http1);
-    let dialled = connect_to(worker, target, local, offer).await?;
+    let dialled = connect_to(worker, target, client, offer).await?;
     connection
         .journal
         .borrow_mut()
@@ -226,40 +222,32 @@ pub(crate) struct Dialled {
     pub(crate) version: HttpVersion,
 }
 
-/// Connects to a server; `local` is whether the client is on this machine.
+/// Connects to a server on behalf of the client at `client`.
 ///
 /// # Errors
 /// Why there is no connection.
 pub(crate) async fn connect_to(
     worker: &Worker,
     target: &Target,
-    local: bool,
+    client: SocketAddr,
     offer: Offer,
 ) -> Result<Dialled, ExchangeError> {
     let allowed = worker.config.connect_timeout;
-    if let Some(packets) = &worker.packets {
-        packets.add_port(target.port);
+    if worker.own.as_ref().is_some_and(|own| own.has(client)) {
+        return Err(ExchangeError::Loop);
     }
-    let connecting = async {
-        let addresses = resolve(target).await?;
-        let chosen = worker.router.is_upstream(target);
-        let guarded = !chosen && !local;
-        if guarded && addresses.iter().copied().any(is_private_to_host) {
-            return Err(ExchangeError::Forbidden);
-        }
-        connect_to_one(addresses, worker).await
-    };
     let deadline = Instant::now() + allowed;
-    let (socket, times) = timeout_at(deadline, connecting)
+    let Reached {
+        socket,
+        ends,
+        times,
+    } = timeout_at(deadline, reach(target, worker, client))
         .await
         .map_err(|_| ExchangeError::ConnectTimeout(allowed))??;
-    let addresses = LegAddresses {
-        local: socket.local_addr().map_err(ExchangeError::Unreachable)?,
-        peer: socket.peer_addr().map_err(ExchangeError::Unreachable)?,
-    };
     let mut transport = Transport::plain(socket);
     let tls = if target.tls {
-        let securing = secure(&mut transport, &worker.tls_clients, target, offer);
+        let clients = worker.serving.clients_for(target);
+        let securing = secure(&mut transport, clients, target, offer);
         let secured = timeout_at(deadline, securing).await;
         Some(secured.map_err(|_| ExchangeError::ConnectTimeout(allowed))??)
     } else {
@@ -272,11 +260,7 @@ pub(crate) async fn connect_to(
     };
     Ok(Dialled {
         transport,
-        connected: Connected {
-            addresses,
-            times,
-            tls,
-        },
+        connected: Connected { ends, times, tls },
         version,
     })
 }
@@ -294,116 +278,4 @@ async fn secure(
     let name = name.map_err(|error| ExchangeError::Tls(io::Error::other(error)))?;
     let session = TlsSession::connect(config, name).map_err(ExchangeError::Tls)?;
     transport.secure(session).await.map_err(ExchangeError::Tls)
-}
-
-async fn resolve(target: &Target) -> Result<Vec<SocketAddr>, ExchangeError> {
-    if let Ok(address) = target.host.parse::<IpAddr>() {
-        return Ok(vec![SocketAddr::new(address, target.port)]);
-    }
-    let found = tokio::net::lookup_host((target.host.as_str(), target.port)).await;
-    let found = found.map(Iterator::collect).and_then(|found: Vec<_>| {
-        let none = || io::Error::new(io::ErrorKind::NotFound, "no address");
-        if found.is_empty() {
-            Err(none())
-        } else {
-            Ok(found)
-        }
-    });
-    found.map_err(|source| ExchangeError::Name {
-        host: target.host.clone(),
-        source,
-    })
-}
-
-/// Whether an address means this machine or its link, which only clients on this machine may be
-/// led to.
-fn is_private_to_host(address: SocketAddr) -> bool {
-    match address.ip().to_canonical() {
-        IpAddr::V4(ip) => ip.is_loopback() || ip.is_link_local() || ip.is_unspecified(),
-        IpAddr::V6(ip) => ip.is_loopback() || ip.is_unicast_link_local() || ip.is_unspecified(),
-    }
-}
-
-/// Tries the addresses in order, as they were given.
-async fn connect_to_one(
-    addresses: Vec<SocketAddr>,
-    worker: &Worker,
-) -> Result<(TcpStream, ConnectTimes), ExchangeError> {
-    let mut failure = io::Error::from(io::ErrorKind::NotFound);
-    for address in addresses {
-        if worker.router.is_own(address) {
-            return Err(ExchangeError::Loop);
-        }
-        match connect(address, worker.config.kernel_stamps).await {
-            Ok(connected) => return Ok(connected),
-            Err(error) => failure = error,
-        }
-    }
-    Err(if failure.kind() == io::ErrorKind::ConnectionRefused {
-        ExchangeError::Refused(failure)
-    } else {
-        ExchangeError::Unreachable(failure)
-    })
-}
-
-async fn connect(address: SocketAddr, stamps: bool) -> io::Result<(TcpStream, ConnectTimes)> {
-    let socket = if address.is_ipv4() {
-        TcpSocket::new_v4()?
-    } else {
-        TcpSocket::new_v6()?
-    };
-    socket.set_nodelay(true)?;
-    bound_unsent(SockRef::from(&socket));
-    if stamps && let Err(error) = enable_receive_stamps(socket.as_fd()) {
-        tracing::debug!(error = %error, "no receive stamps on the connection to the server");
-    }
-    let mut connecting = pin!(socket.connect(address));
-    let mut start = None;
-    // The first poll makes the system call.
-    let socket = poll_fn(|cx| {
-        let before_ns = realtime_ns();
-        let polled = connecting.as_mut().poll(cx);
-        let after_ns = realtime_ns();
-        start.get_or_insert(Departure {
-            before_ns,
-            after_ns,
-        });
-        polled
-    })
-    .await?;
-    let connected_ns = realtime_ns();
-    let at_once = Departure {
-        before_ns: connected_ns,
-        after_ns: connected_ns,
-    };
-    let times = ConnectTimes {
-        start: start.unwrap_or(at_once),
-        connected_ns,
-    };
-    Ok((socket, times))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_private_to_a_host_is_known_in_every_form() {
-        for private in [
-            "127.0.0.1:1",
-            "127.9.9.9:1",
-            "0.0.0.0:1",
-            "169.254.169.254:80",
-            "[::1]:1",
-            "[::]:1",
-            "[::ffff:127.0.0.1]:1",
-            "[::ffff:169.254.169.254]:80",
-            "[fe80::1]:1",
-        ] {
-            assert!(is_private_to_host(private.parse().unwrap()), "{private}");
-        }
-        for public in ["192.0.2.1:1", "10.0.0.1:1", "[2001:db8::1]:1"] {
-            assert!(!is_private_to_host(public.parse().unwrap()), "{public}");
-        }
-    }
 }

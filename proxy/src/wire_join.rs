@@ -21,6 +21,8 @@ pub(crate) enum Told {
     Nothing,
     /// Packets may have been lost during the exchange.
     Lossy,
+    /// Packets of the exchange may wait to be looked at.
+    Behind,
 }
 
 /// Adds the stamps of the packets of `exchange`, then lets the index forget what came before it.
@@ -92,8 +94,9 @@ fn down(index: &PacketIndex, exchange: &OpenExchange, note: &mut Note<'_>) {
 }
 
 fn up(index: &PacketIndex, exchange: &OpenExchange, note: &mut Note<'_>) {
-    let Some(up) = &exchange.up else { return };
-    let ends = canonical(up.addresses);
+    let Some((up, ends)) = up_over_tcp(exchange) else {
+        return;
+    };
     if let Some(connect) = &up.connect {
         let times = connection_times(index, ends.local, ends.peer, connect.connected_ns);
         note(Milestone::UpConnectStart, times.and_then(|times| times.syn));
@@ -176,8 +179,9 @@ fn forget(index: &mut PacketIndex, exchange: &OpenExchange) {
         let before = floors.map_or(response.start, |(_, responses)| responses);
         index.forget_before(ends.local, ends.peer, response.first.after_ns, before);
     }
-    let Some(up) = &exchange.up else { return };
-    let ends = canonical(up.addresses);
+    let Some((up, ends)) = up_over_tcp(exchange) else {
+        return;
+    };
     let floors = up.stream.map(|part| part.floor);
     if let Some(request) = &up.request {
         let before = floors.map_or(request.start, |(requests, _)| requests);
@@ -189,11 +193,13 @@ fn forget(index: &mut PacketIndex, exchange: &OpenExchange) {
     }
 }
 
+fn up_over_tcp(exchange: &OpenExchange) -> Option<(&UpSide, LegAddresses)> {
+    let up = exchange.up.as_ref()?;
+    Some((up, canonical(up.ends.over_tcp()?)))
+}
+
 /// Addresses as packets have them: IPv4 without its IPv6 clothes.
 fn canonical(ends: LegAddresses) -> LegAddresses {
     let bare = |address: SocketAddr| SocketAddr::new(address.ip().to_canonical(), address.port());
-    LegAddresses {
-        local: bare(ends.local),
-        peer: bare(ends.peer),
-    }
+    LegAddresses::new(bare(ends.local), bare(ends.peer))
 }

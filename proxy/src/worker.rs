@@ -1,30 +1,33 @@
 //! A thread that accepts and forwards.
 
 use std::cell::{Cell, RefCell};
+use std::io;
+use std::net::SocketAddr;
+use std::ops::Deref;
+use std::os::fd::AsFd as _;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustls::ServerConfig;
 use skewtap_host::Watcher;
-use skewtap_sockstamp::realtime_ns;
-use tokio::net::TcpListener;
+use skewtap_sockstamp::{original_destination, realtime_ns};
+use tokio::net::TcpStream;
 use tokio::runtime::{Builder, LocalOptions};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::Instrument as _;
 
-use crate::authority::Authority;
 use crate::capture_thread::SeenPackets;
-use crate::config::Config;
 use crate::downstream;
 use crate::journal::LegAddresses;
+use crate::listen::Listeners;
 use crate::metrics::Metrics;
 use crate::note::Notes;
+use crate::own_connections::OwnConnections;
+use crate::serving::Serving;
 use crate::stamped_io::Scratch;
-use crate::target::Router;
-use crate::tls::Clients;
+use crate::target::Target;
 
 /// Bytes read at once.
 const SCRATCH_BYTES: usize = 64 * 1024;
@@ -35,28 +38,47 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// Exchanges that one worker can number.
 const IDS_EACH: u64 = 1 << 48;
 
-/// What all connections of a worker share.
-#[derive(Debug)]
+/// What all connections of a worker share that are served by the same settings, which can be
+/// reached right through it.
+#[derive(Clone, Debug)]
 pub(crate) struct Worker {
-    pub(crate) config: Arc<Config>,
-    pub(crate) router: Router,
-    /// `None` when clients do not speak TLS to the proxy.
-    pub(crate) tls_server: Option<Arc<ServerConfig>>,
-    pub(crate) tls_clients: Arc<Clients>,
-    /// `None` when nothing is intercepted.
-    pub(crate) authority: Option<Arc<Authority>>,
+    pub(crate) serving: Arc<Serving>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) notes: Notes,
     /// `None` when no endpoint is watched.
     pub(crate) watcher: Option<Arc<Watcher>>,
     /// `None` when no packet is captured.
     pub(crate) packets: Option<SeenPackets>,
+    /// `None` unless connections are redirected here.
+    pub(crate) own: Option<OwnConnections>,
     pub(crate) scratch: Scratch,
-    next_id: Cell<u64>,
-    cuts_off: Cell<bool>,
+    next_id: Rc<Cell<u64>>,
+    cuts_off: Rc<Cell<bool>>,
+}
+
+impl Deref for Worker {
+    type Target = Serving;
+
+    fn deref(&self) -> &Serving {
+        &self.serving
+    }
 }
 
 impl Worker {
+    fn new(seed: &Seed) -> Self {
+        Self {
+            serving: Arc::clone(&seed.serving.borrow()),
+            metrics: Arc::clone(&seed.metrics),
+            notes: seed.notes.clone(),
+            watcher: seed.watcher.clone(),
+            packets: seed.packets.clone(),
+            own: seed.own.clone(),
+            scratch: Rc::new(RefCell::new(vec![0; SCRATCH_BYTES].into_boxed_slice())),
+            next_id: Rc::new(Cell::new(seed.number.wrapping_mul(IDS_EACH))),
+            cuts_off: Rc::default(),
+        }
+    }
+
     /// Whether the proxy itself ends what is still open.
     pub(crate) fn cuts_off(&self) -> bool {
         self.cuts_off.get()
@@ -68,23 +90,41 @@ impl Worker {
         self.next_id.set(id.wrapping_add(1));
         id
     }
+
+    /// Both ends of a connection that was accepted, IPv4 without its IPv6 clothes.
+    fn ends_of(&self, socket: &TcpStream, peer: SocketAddr) -> io::Result<LegAddresses> {
+        let local = socket.local_addr()?;
+        let meant = match self.own {
+            None => local,
+            Some(_) => original_destination(socket.as_fd()).unwrap_or_else(|error| {
+                tracing::debug!(error = %error, "not redirected");
+                local
+            }),
+        };
+        let [local, peer, meant] = [local, peer, meant]
+            .map(|address| SocketAddr::new(address.ip().to_canonical(), address.port()));
+        Ok(LegAddresses { local, peer, meant })
+    }
+
+    /// Where everything on such a connection goes; `None` unless connections are redirected here.
+    /// A client that meant to come here is led no further than here.
+    pub(crate) fn destination(&self, ends: LegAddresses) -> Option<Target> {
+        self.own.as_ref()?;
+        let host = ends.meant.ip().to_string();
+        Some(Target::tcp(&host, ends.meant.port(), false))
+    }
 }
 
 /// What a worker is made of; can be sent to its thread.
 pub(crate) struct Seed {
     pub(crate) number: u64,
-    pub(crate) config: Arc<Config>,
-    pub(crate) router: Router,
-    /// `None` when clients do not speak TLS to the proxy.
-    pub(crate) tls_server: Option<Arc<ServerConfig>>,
-    pub(crate) tls_clients: Arc<Clients>,
-    /// `None` when nothing is intercepted.
-    pub(crate) authority: Option<Arc<Authority>>,
+    pub(crate) serving: watch::Receiver<Arc<Serving>>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) notes: Notes,
     pub(crate) watcher: Option<Arc<Watcher>>,
     pub(crate) packets: Option<SeenPackets>,
-    pub(crate) listener: std::net::TcpListener,
+    pub(crate) own: Option<OwnConnections>,
+    pub(crate) listeners: Vec<std::net::TcpListener>,
     pub(crate) permits: Arc<Semaphore>,
     pub(crate) stop: CancellationToken,
 }
@@ -101,29 +141,18 @@ pub(crate) fn run(seed: Seed) -> std::io::Result<()> {
     runtime.block_on(accept_until_stopped(seed))
 }
 
-async fn accept_until_stopped(seed: Seed) -> std::io::Result<()> {
-    let listener = TcpListener::from_std(seed.listener)?;
-    let drain_timeout = seed.config.drain_timeout;
-    let worker = Rc::new(Worker {
-        config: seed.config,
-        router: seed.router,
-        tls_server: seed.tls_server,
-        tls_clients: seed.tls_clients,
-        authority: seed.authority,
-        metrics: seed.metrics,
-        notes: seed.notes,
-        watcher: seed.watcher,
-        packets: seed.packets,
-        scratch: Rc::new(RefCell::new(vec![0; SCRATCH_BYTES].into_boxed_slice())),
-        next_id: Cell::new(seed.number.wrapping_mul(IDS_EACH)),
-        cuts_off: Cell::new(false),
-    });
+async fn accept_until_stopped(mut seed: Seed) -> std::io::Result<()> {
+    let listeners = std::mem::take(&mut seed.listeners);
+    let mut listeners = Listeners::new(listeners)?;
+    let mut worker = Rc::new(Worker::new(&seed));
     let connections = TaskTracker::new();
-    let accepting = accept(&worker, &listener, &seed.permits, &connections, &seed.stop);
-    seed.stop.run_until_cancelled(accepting).await;
-    drop(listener);
+    let stop = seed.stop.clone();
+    let accepting = accept(&mut worker, &mut listeners, &mut seed, &connections);
+    stop.run_until_cancelled(accepting).await;
+    drop(listeners);
     connections.close();
-    if tokio::time::timeout(drain_timeout, connections.wait())
+    let allowed = worker.config.drain_timeout;
+    if tokio::time::timeout(allowed, connections.wait())
         .await
         .is_err()
     {
@@ -134,15 +163,14 @@ async fn accept_until_stopped(seed: Seed) -> std::io::Result<()> {
 }
 
 async fn accept(
-    worker: &Rc<Worker>,
-    listener: &TcpListener,
-    permits: &Arc<Semaphore>,
+    worker: &mut Rc<Worker>,
+    listeners: &mut Listeners,
+    seed: &mut Seed,
     connections: &TaskTracker,
-    stop: &CancellationToken,
 ) {
     // The semaphore is never closed, so a permit always comes.
-    while let Ok(permit) = Arc::clone(permits).acquire_owned().await {
-        let (socket, peer) = match listener.accept().await {
+    while let Ok(permit) = Arc::clone(&seed.permits).acquire_owned().await {
+        let (socket, peer) = match listeners.accept().await {
             Ok(accepted) => accepted,
             Err(error) => {
                 tracing::warn!(error = %error, "connection not accepted");
@@ -151,20 +179,27 @@ async fn accept(
             }
         };
         let accepted_ns = realtime_ns();
-        let Ok(local) = socket.local_addr() else {
+        // An error means that nobody is left to change the settings.
+        if seed.serving.has_changed().unwrap_or(false) {
+            let serving = Arc::clone(&seed.serving.borrow_and_update());
+            *worker = Rc::new(Worker {
+                serving,
+                ..Worker::clone(worker)
+            });
+        }
+        let Ok(addresses) = worker.ends_of(&socket, peer) else {
             continue;
         };
         if let Err(error) = socket.set_nodelay(true) {
             tracing::debug!(error = %error, "client left at once");
         }
         let open = worker.metrics.connection_opened();
-        let addresses = LegAddresses { local, peer };
         let serving = downstream::serve(
             Rc::clone(worker),
             socket,
             addresses,
             accepted_ns,
-            stop.clone(),
+            seed.stop.clone(),
         );
         let connection = async move {
             serving.await;

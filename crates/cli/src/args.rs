@@ -17,7 +17,7 @@ pub(crate) use ca::{CaAction, CaArgs};
 pub(crate) use collector::{CollectorArgs, ExportFormat, MessageFormat, OnwardArgs, SenderArgs};
 pub(crate) use config::{ConfigAction, ConfigArgs};
 pub(crate) use demo::{Behaviour, DemoArgs, DemoClientArgs, DemoOriginArgs};
-pub(crate) use proxy::ProxyArgs;
+pub(crate) use proxy::{ProxyArgs, RouteArgs};
 pub(crate) use run::{FailOn, JsonTarget, Map, RunArgs};
 
 use crate::failure::Exit;

@@ -2,11 +2,13 @@
 //!
 //! A key at the top is a flag that every subcommand takes; a table bears the name of a
 //! subcommand and holds its flags. The names are those of the flags without `--`, and the
-//! definition of the command line is the only list of them. A flag goes before a variable,
+//! definition of the command line is the only list of them; but for routes, which only the file
+//! has. A flag goes before a variable,
 //! a variable before the file, and the file before the usual value.
 
 pub(crate) mod faults;
 pub(crate) mod reference;
+mod routes;
 mod settings;
 mod values;
 
@@ -17,6 +19,8 @@ use std::path::{Path, PathBuf};
 
 use clap::Command;
 use toml::de::DeTable;
+
+use crate::args::RouteArgs;
 
 use faults::{Fault, Faults};
 use settings::Setting;
@@ -50,6 +54,7 @@ pub(crate) enum ConfigFileError {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ConfigFile {
     settings: Vec<Setting>,
+    routes: Vec<RouteArgs>,
 }
 
 impl ConfigFile {
@@ -65,9 +70,14 @@ impl ConfigFile {
         parse(&text, program).map_err(|faults| Faults::new(path, &text, faults).into())
     }
 
-    /// How many settings it holds.
+    /// How many settings it holds; a route counts as one.
     pub(crate) fn len(&self) -> usize {
-        self.settings.len()
+        self.settings.len() + self.routes.len()
+    }
+
+    /// The routes that it has for the proxy.
+    pub(crate) fn into_routes(self) -> Vec<RouteArgs> {
+        self.routes
     }
 
     /// `program` with what the file sets in place of the usual values.
@@ -105,8 +115,8 @@ fn parse(text: &str, program: &Command) -> Result<ConfigFile, Vec<Fault>> {
     }
     let mut program = program.clone();
     program.build();
-    let settings = settings::read(table.get_ref(), &program)?;
-    Ok(ConfigFile { settings })
+    let (settings, routes) = settings::read(table.get_ref(), &program)?;
+    Ok(ConfigFile { settings, routes })
 }
 
 #[cfg(test)]

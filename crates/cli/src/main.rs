@@ -27,25 +27,33 @@ use config_file::ConfigFile;
 use failure::{Exit, Failure};
 
 fn main() -> ExitCode {
-    let done = arguments().and_then(run);
+    let args = arguments().map_err(|error| match error.downcast::<clap::Error>() {
+        // Also a wish for help, which is none.
+        Ok(of_command_line) => of_command_line.exit(),
+        Err(of_file) => Failure::usage(of_file),
+    });
+    let done = args.and_then(run);
     done.unwrap_or_else(|failure| failure.report()).into()
 }
 
-/// The command line, with the variables and the configuration file behind it. Ends the program
-/// where the command line asks for help, or for something that there is not.
+/// The command line, with the variables and the configuration file behind it, as they are now.
 ///
 /// # Errors
-/// The configuration file cannot be used.
-fn arguments() -> Result<Args, Failure> {
+/// The configuration file cannot be used, or, as a [`clap::Error`], the command line asks for help
+/// or for something that there is not.
+fn arguments() -> anyhow::Result<Args> {
     let mut program = Args::command();
-    let named = config_file::named_by(&program, env::args_os());
-    if let Some(path) = named {
-        let file = ConfigFile::read(&path, &program);
-        let file = file.map_err(|error| Failure::usage(error.into()))?;
+    let mut routes = Vec::new();
+    if let Some(path) = config_file::named_by(&program, env::args_os()) {
+        let file = ConfigFile::read(&path, &program)?;
         program = file.as_usual_values(program);
+        routes = file.into_routes();
     }
-    let matches = program.get_matches();
-    Args::from_arg_matches(&matches).map_err(|error| Failure::usage(error.into()))
+    let mut args = Args::from_arg_matches(&program.try_get_matches()?)?;
+    if let Command::Proxy(proxy) = &mut args.command {
+        proxy.routes = routes;
+    }
+    Ok(args)
 }
 
 fn run(args: Args) -> Result<Exit, Failure> {

@@ -1,12 +1,14 @@
 //! `skewtap proxy`.
 
+mod reload;
+
 use anyhow::Context as _;
 use skewtap_core::exchange::{SourceState, Sources};
 use skewtap_proxy::{Config, Proxy};
 use tracing::Instrument as _;
 use url::Url;
 
-use crate::args::{LogArgs, ProxyArgs};
+use crate::args::{LogArgs, ProxyArgs, RouteArgs};
 use crate::failure::{Exit, Failure};
 use crate::shutdown::Shutdown;
 use crate::telemetry::OwnSpans;
@@ -29,21 +31,20 @@ async fn forward(args: &ProxyArgs, otlp: Url) -> Result<Exit, Failure> {
     let mut shutdown = Shutdown::listen(args.end_with_stdin)
         .context("cannot listen for signals")
         .map_err(Failure::cannot_start)?;
-    let notes_of_destination = [
-        match &args.upstream {
-            Some(upstream) => format!("upstream: {upstream}"),
-            None => "upstream: whatever the request names (forward proxy only)".to_owned(),
-        },
-        format!("collector: {otlp}"),
-    ];
+    // Listened for from the start: a hangup must not end the proxy while it starts.
+    let hangups = reload::hangups()
+        .context("cannot listen for signals")
+        .map_err(Failure::cannot_start)?;
+    let notes_of_destination = [destination_note(args), format!("collector: {otlp}")];
     let config = config(args, otlp).map_err(Failure::usage)?;
     let proxy = Proxy::bind(config)
-        .instrument(tracing::info_span!("start", listen = %args.listen))
+        .instrument(tracing::info_span!("start", listen = ?args.listen))
         .await
         .context("cannot start the proxy")
         .map_err(Failure::cannot_start)?;
     let addresses = proxy.addresses();
-    let mut listeners = vec![("traffic", addresses.traffic)];
+    let traffic = addresses.traffic.iter();
+    let mut listeners: Vec<_> = traffic.map(|address| ("traffic", *address)).collect();
     listeners.extend(addresses.admin.map(|admin| ("admin", admin)));
     let notes: Vec<_> = notes_of_destination
         .into_iter()
@@ -52,21 +53,37 @@ async fn forward(args: &ProxyArgs, otlp: Url) -> Result<Exit, Failure> {
     start_line::announce(&listeners, &notes)
         .context("cannot say where the proxy listens")
         .map_err(Failure::cannot_start)?;
-    proxy
-        .serve(async move { shutdown.requested().await })
-        .await
-        .context("the proxy broke")
-        .map_err(Failure::broken)?;
+    let reloading = tokio::spawn(reload::at_each(hangups, proxy.reloader()));
+    let served = proxy.serve(async move { shutdown.requested().await }).await;
+    reloading.abort();
+    served.context("the proxy broke").map_err(Failure::broken)?;
     Ok(Exit::Done)
 }
 
+/// Where requests go.
+fn destination_note(args: &ProxyArgs) -> String {
+    let elsewhere = match (&args.upstream, args.transparent) {
+        (_, true) => "wherever each connection was going (transparent proxy)".to_owned(),
+        (Some(upstream), _) => upstream.to_string(),
+        (None, _) => "whatever the request names (forward proxy)".to_owned(),
+    };
+    match args.routes.len() {
+        0 => format!("upstream: {elsewhere}"),
+        routes => format!("upstream: by {routes} routes, else {elsewhere}"),
+    }
+}
+
+/// What the proxy is told.
 fn config(args: &ProxyArgs, otlp: Url) -> anyhow::Result<Config> {
     Ok(Config {
         tls: args.tls.settings(),
         intercept: args.tls.interception()?,
-        listen: args.listen,
+        listen: args.listen.clone(),
         admin: args.admin,
         upstream: args.upstream.clone(),
+        routes: args.routes.iter().map(RouteArgs::route).collect(),
+        transparent: args.transparent,
+        forward: !args.transparent,
         upstream_http: args.upstream_http.into(),
         otlp: (!args.no_records).then_some(otlp),
         kernel_stamps: !args.no_stamps,

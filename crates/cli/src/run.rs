@@ -5,6 +5,7 @@ mod command;
 mod document;
 mod environment;
 mod gate;
+mod java_trust_store;
 mod no_proxy;
 mod outcome;
 mod relay;
@@ -12,6 +13,7 @@ mod report;
 mod stages;
 mod system;
 mod tally;
+mod trust;
 mod verdicts;
 
 use std::env;
@@ -31,6 +33,7 @@ use environment::Environment;
 use gate::Gate;
 use outcome::Outcome;
 use system::System;
+use trust::Trust;
 use verdicts::Collected;
 
 const LOG_LEVEL: &str = "error";
@@ -51,12 +54,20 @@ pub(crate) fn run(args: &RunArgs, log: &LogArgs) -> Result<Exit, Failure> {
 }
 
 async fn measure(args: &RunArgs) -> Result<Exit, Failure> {
-    let mut system = System::start(args).await.map_err(Failure::cannot_start)?;
+    let user = |name: &str| env::var(name).ok();
+    let trust = (!args.intercept.is_empty())
+        .then(|| Trust::new(&args.intercept, args.ca_dir.as_deref(), user))
+        .transpose()
+        .map_err(Failure::cannot_start)?;
+    let mut system = System::start(args, trust.as_ref())
+        .await
+        .map_err(Failure::cannot_start)?;
     let environment = Environment::new(
         system.proxy,
         &system.receivers,
+        trust.as_ref(),
         args.no_proxy.as_deref(),
-        |name| env::var(name).ok(),
+        user,
     );
     if !args.quiet {
         say(|out| {

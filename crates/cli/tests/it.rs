@@ -4,6 +4,7 @@
 #[cfg(test)]
 mod it {
     mod authority;
+    mod capture_overload;
     mod command_line;
     mod configuration;
     mod delaying_server;
@@ -14,9 +15,13 @@ mod it {
     mod otlp_sink;
     mod own_spans;
     mod program;
+    mod proxy_process;
     mod proxy_resilience;
+    mod reload;
+    mod routes;
     mod run_collector;
     mod run_command;
+    mod run_intercepted;
     mod run_real_clients;
     mod run_stages;
     mod start_up;

@@ -127,17 +127,29 @@ impl Outcome {
     }
 }
 
-/// One TCP connection as the proxy sees it.
+/// What the address of an end at a Unix socket begins with; the path follows, and nothing for an
+/// end without a name.
+pub const UNIX_PREFIX: &str = "unix:";
+
+/// One connection, over TCP or to a Unix socket, as the proxy sees it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Leg {
-    /// The proxy's address, `ip:port`.
+    /// The proxy's address, `ip:port` or [`UNIX_PREFIX`].
     pub local: String,
-    /// The other end's address, `ip:port`.
+    /// The other end's address, `ip:port` or [`UNIX_PREFIX`] and a path.
     pub peer: String,
     /// How many exchanges this connection had carried before this one.
     pub earlier_exchanges: i64,
     /// The kernel's figures at the end of the exchange, where available.
     pub tcp: Option<TcpFigures>,
+}
+
+impl Leg {
+    /// Whether it is a Unix socket, of which the kernel tells no times.
+    #[must_use]
+    pub fn is_unix(&self) -> bool {
+        self.peer.starts_with(UNIX_PREFIX)
+    }
 }
 
 /// A stream of an HTTP/2 connection, and how much of others' went between its bytes.
@@ -170,7 +182,7 @@ pub struct TcpFigures {
 /// The state of every source of stamps during an exchange.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sources {
-    /// Kernel receive stamps on both legs.
+    /// Kernel receive stamps on both legs, but for a leg that [`Leg::is_unix`].
     pub kernel_stamps: SourceState,
     /// Packet capture.
     pub capture: SourceState,

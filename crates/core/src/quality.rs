@@ -2,7 +2,7 @@
 
 use crate::audit::Observed;
 use crate::endpoint::{Activity, ProcessWatch, QueueOutcome};
-use crate::exchange::{ExchangeRecord, Outcome};
+use crate::exchange::{ExchangeRecord, Leg, Outcome};
 use crate::ledger::build::Offsets;
 use crate::verdict::Quality;
 use crate::wire_path::WirePath;
@@ -63,6 +63,12 @@ fn notes(exchange: &ExchangeRecord, path: &WirePath) -> Vec<String> {
             "the proxy's clock was stepped by {} ns during the exchange",
             exchange.clock_step_ns
         ));
+    }
+    if exchange.up.as_ref().is_some_and(Leg::is_unix) {
+        notes.push(
+            "the server is behind a Unix socket: its leg has the proxy's own clock readings only"
+                .to_owned(),
+        );
     }
     if path.early_answer {
         notes.push("the response began before the request was complete".to_owned());

@@ -5,5 +5,6 @@ mod it {
     mod attributes;
     mod blame;
     mod json;
+    mod quality;
     mod truth;
 }

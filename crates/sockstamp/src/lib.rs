@@ -34,6 +34,8 @@ pub use received::Received;
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 mod control_message;
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+mod original_destination;
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 mod primer;
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 mod receive;
@@ -43,6 +45,7 @@ mod receive_into;
 mod socket_options;
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 pub use {
+    original_destination::original_destination,
     primer::Primer,
     receive::receive,
     receive_into::receive_into,
@@ -52,4 +55,6 @@ pub use {
 #[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
 mod unsupported;
 #[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
-pub use unsupported::{Primer, enable_receive_stamps, receive, receive_into, tcp_info};
+pub use unsupported::{
+    Primer, enable_receive_stamps, original_destination, receive, receive_into, tcp_info,
+};

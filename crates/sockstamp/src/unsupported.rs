@@ -2,6 +2,7 @@
 
 use std::io;
 use std::mem::MaybeUninit;
+use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 
 use crate::{Received, TcpInfo};
@@ -54,9 +55,17 @@ pub fn tcp_info(_fd: BorrowedFd<'_>) -> io::Result<TcpInfo> {
     Err(not_here())
 }
 
+/// Says that nothing is known of redirected connections.
+///
+/// # Errors
+/// Always [`io::ErrorKind::Unsupported`].
+pub fn original_destination(_fd: BorrowedFd<'_>) -> io::Result<SocketAddr> {
+    Err(not_here())
+}
+
 fn not_here() -> io::Error {
     io::Error::new(
         io::ErrorKind::Unsupported,
-        "kernel stamps and TCP facts are not available on this system, only on 64-bit Linux",
+        "kernel stamps and facts of connections are not available on this system, only on 64-bit Linux",
     )
 }

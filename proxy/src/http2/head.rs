@@ -163,11 +163,7 @@ mod tests {
     use super::*;
 
     fn target(tls: bool) -> Target {
-        Target {
-            host: "server.example".to_owned(),
-            port: 1,
-            tls,
-        }
+        Target::tcp("server.example", 1, tls)
     }
 
     fn head(request: Request<()>) -> request::Parts {

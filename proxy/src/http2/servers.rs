@@ -175,8 +175,8 @@ impl Servers {
     }
 
     async fn connect(&self, target: &Target, offer: Offer) -> Result<Dialled, ExchangeError> {
-        let local = self.journal.borrow().client_is_local();
-        upstream::connect_to(&self.worker, target, local, offer).await
+        let client = self.journal.borrow().client();
+        upstream::connect_to(&self.worker, target, client, offer).await
     }
 
     async fn begin_streams(

@@ -3,6 +3,8 @@
 use std::cell::OnceCell;
 use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
+use std::path::Path;
+use std::sync::Arc;
 
 use skewtap_sockstamp::{TcpInfo, tcp_info};
 
@@ -19,6 +21,39 @@ pub(crate) struct LegAddresses {
     pub(crate) local: SocketAddr,
     /// The other end.
     pub(crate) peer: SocketAddr,
+    /// What the other end's socket is connected to: the proxy's end, unless the kernel redirected
+    /// the connection.
+    pub(crate) meant: SocketAddr,
+}
+
+impl LegAddresses {
+    /// The ends of a connection that was not redirected.
+    pub(crate) const fn new(local: SocketAddr, peer: SocketAddr) -> Self {
+        Self {
+            local,
+            peer,
+            meant: local,
+        }
+    }
+}
+
+/// Both ends of a connection to a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ServerEnds {
+    /// TCP.
+    Tcp(LegAddresses),
+    /// The Unix socket at this path. Neither packets nor queues of it can be looked at.
+    Unix(Arc<Path>),
+}
+
+impl ServerEnds {
+    /// The addresses, over TCP.
+    pub(crate) const fn over_tcp(&self) -> Option<LegAddresses> {
+        match self {
+            Self::Tcp(ends) => Some(*ends),
+            Self::Unix(_) => None,
+        }
+    }
 }
 
 /// How a connection to a server came about, in nanoseconds of `CLOCK_REALTIME`.
@@ -93,7 +128,7 @@ pub(super) enum Talk {
 /// A connection to a server.
 #[derive(Debug)]
 pub(super) struct UpLeg {
-    addresses: LegAddresses,
+    ends: ServerEnds,
     times: ConnectTimes,
     exchanges: i64,
     pub(super) tls: Option<Arrival>,
@@ -105,9 +140,9 @@ pub(super) struct UpLeg {
 }
 
 /// How a connection to a server came to stand.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Connected {
-    pub(crate) addresses: LegAddresses,
+    pub(crate) ends: ServerEnds,
     pub(crate) times: ConnectTimes,
     /// The read that ended the TLS handshake, if TLS is round it.
     pub(crate) tls: Option<Read>,
@@ -128,7 +163,7 @@ impl UpLeg {
             },
         };
         Self {
-            addresses: connected.addresses,
+            ends: connected.ends,
             times,
             exchanges: 0,
             tls,
@@ -144,7 +179,7 @@ impl UpLeg {
         let earlier = self.exchanges;
         self.exchanges += 1;
         let mut side = UpSide::new(
-            self.addresses,
+            self.ends.clone(),
             earlier,
             (earlier == 0).then_some(self.times),
             self.tls,

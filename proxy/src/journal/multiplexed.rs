@@ -9,6 +9,7 @@ mod passing;
 
 use std::collections::HashMap;
 use std::io::IoSlice;
+use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 use std::rc::Rc;
 
@@ -247,9 +248,9 @@ impl Multiplexed {
         self.servers.remove(&number);
     }
 
-    /// Whether the client is on this machine.
-    pub(crate) fn client_is_local(&self) -> bool {
-        self.down.addresses.peer.ip().to_canonical().is_loopback()
+    /// The client's address.
+    pub(crate) fn client(&self) -> SocketAddr {
+        self.down.addresses.peer
     }
 
     /// How many exchanges there have been.

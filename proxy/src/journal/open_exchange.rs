@@ -8,7 +8,7 @@ use skewtap_host::WatchResult;
 use skewtap_sockstamp::{TcpInfo, monotonic_ns, realtime_ns};
 
 use super::Side;
-use super::leg::{ConnectTimes, DownLeg, LegAddresses};
+use super::leg::{ConnectTimes, DownLeg, LegAddresses, ServerEnds};
 use super::stream_part::StreamPart;
 use super::tunnel::{Flow, Tunnel};
 use crate::message_log::Message;
@@ -73,7 +73,7 @@ pub(crate) struct OpenExchange {
 /// The part of an exchange that took place on the connection to the server.
 #[derive(Debug)]
 pub(crate) struct UpSide {
-    pub(crate) addresses: LegAddresses,
+    pub(crate) ends: ServerEnds,
     pub(crate) earlier: i64,
     pub(crate) tcp: TcpSpan,
     /// How the connection came about, in the first exchange on it.
@@ -90,7 +90,7 @@ pub(crate) struct UpSide {
 
 impl UpSide {
     pub(super) fn new(
-        addresses: LegAddresses,
+        ends: ServerEnds,
         earlier: i64,
         connect: Option<ConnectTimes>,
         tls: Option<Arrival>,
@@ -101,7 +101,7 @@ impl UpSide {
             after: None,
         };
         Self {
-            addresses,
+            ends,
             earlier,
             tcp,
             connect,

@@ -27,9 +27,12 @@ impl Watches {
         last: Departure,
     ) {
         let Some(up) = &exchange.up else { return };
+        let Some(ends) = up.ends.over_tcp() else {
+            return;
+        };
         let request = WatchRequest {
-            peer: up.addresses.peer,
-            local: up.addresses.local,
+            peer: ends.peer,
+            local: ends.local,
             bytes_sent: end,
             sent_before_ns: last.before_ns,
             watch_accept: up.earlier == 0,
@@ -61,7 +64,7 @@ impl Watches {
     ) {
         let request = WatchRequest {
             peer: exchange.down.peer,
-            local: exchange.down.local,
+            local: exchange.down.meant,
             bytes_sent: end,
             sent_before_ns: last.before_ns,
             watch_accept: false,

@@ -25,10 +25,7 @@ fn exchange(id: u64, watch: Option<&WatchSlot>) -> Box<OpenExchange> {
         version: Version::HTTP_11,
         authority: None,
     };
-    let ends = LegAddresses {
-        local: address,
-        peer: address,
-    };
+    let ends = LegAddresses::new(address, address);
     let mut exchange = OpenExchange::bare(id, facts, ends);
     exchange.client_watch = watch.cloned();
     Box::new(exchange)

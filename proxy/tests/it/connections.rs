@@ -205,7 +205,7 @@ fn a_taken_port_is_named_with_the_flag_that_changes_it() {
     for (settings, flag) in [
         (
             skewtap_proxy::Config {
-                listen: address,
+                listen: vec![address],
                 ..config(nobody())
             },
             "--listen",

@@ -177,24 +177,28 @@ fn a_response_head_goes_on_at_once_however_late_its_body_is() {
 
 #[test]
 fn a_request_head_goes_on_at_once_however_late_its_body_is() {
-    let (_, server) = in_turns(
+    let (client, server) = in_turns(
         |mut stream| {
             head(&mut stream);
-            let began = Instant::now();
+            let of_head = Instant::now();
             expect(&mut stream, "x");
-            let waited = began.elapsed();
+            let of_all = Instant::now();
             stream.write_all(OK.as_bytes()).unwrap();
-            waited
+            (of_head, of_all)
         },
         |mut client| {
+            let began = Instant::now();
             client.write_all(POST_HEAD.as_bytes()).unwrap();
             thread::sleep(PAUSE);
             client.write_all(b"x").unwrap();
             expect(&mut client, OK);
+            began
         },
     );
-    // The server begins to wait a little after the client has written.
-    server.assert_same_size(PAUSE * 9 / 10);
+    let of_head = client.until(&server.map(|(of_head, _)| *of_head));
+    of_head.assert_same_size(Duration::ZERO);
+    let of_all = client.until(&server.map(|(_, of_all)| *of_all));
+    of_all.assert_same_size(PAUSE);
 }
 
 /// Pieces of a body that comes slowly.

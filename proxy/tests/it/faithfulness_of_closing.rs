@@ -22,14 +22,13 @@ fn reset(stream: TcpStream) {
     SockRef::from(&stream).set_linger(now).unwrap();
 }
 
-/// Reads to the end, which must be a reset: how long it took.
+/// Reads to the end, which must be a reset: when it came.
 #[track_caller]
-fn until_reset(stream: &mut TcpStream) -> Duration {
-    let began = Instant::now();
+fn until_reset(stream: &mut TcpStream) -> Instant {
     let end = stream.read_to_end(&mut Vec::new());
     let kind = end.map_err(|error| error.kind());
     assert_eq!(kind, Err(ErrorKind::ConnectionReset));
-    began.elapsed()
+    Instant::now()
 }
 
 #[test]
@@ -41,14 +40,14 @@ fn a_server_that_lingers_before_it_closes_is_seen_to_linger() {
             thread::sleep(PAUSE);
         },
         |mut client| {
+            let began = Instant::now();
             client.write_all(GET).unwrap();
             expect(&mut client, LAST);
-            let began = Instant::now();
             expect_end(&mut client);
             began.elapsed()
         },
     );
-    client.assert_same_size(PAUSE * 9 / 10);
+    client.assert_same_size(PAUSE);
 }
 
 #[test]
@@ -60,38 +59,39 @@ fn a_client_that_asked_to_close_sees_when_the_server_does() {
             thread::sleep(PAUSE);
         },
         |mut client| {
+            let began = Instant::now();
             let request = b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
             client.write_all(request).unwrap();
             exactly(&mut client, OK.len());
-            let began = Instant::now();
             rest(&mut client);
             began.elapsed()
         },
     );
-    client.assert_same_size(PAUSE * 9 / 10);
+    client.assert_same_size(PAUSE);
 }
 
 #[test]
 fn a_server_that_waits_for_the_client_to_close_waits_as_long() {
     for closes_its_half in [false, true] {
-        let (_, server) = in_turns(
+        let (client, server) = in_turns(
             move |mut stream| {
                 head(&mut stream);
                 stream.write_all(LAST.as_bytes()).unwrap();
                 if closes_its_half {
                     stream.shutdown(Shutdown::Write).unwrap();
                 }
-                let began = Instant::now();
                 expect_end(&mut stream);
-                began.elapsed()
+                Instant::now()
             },
             |mut client| {
+                let began = Instant::now();
                 client.write_all(GET).unwrap();
                 expect(&mut client, LAST);
                 thread::sleep(PAUSE);
+                began
             },
         );
-        server.assert_same_size(PAUSE * 9 / 10);
+        client.until(&server).assert_same_size(PAUSE);
     }
 }
 
@@ -104,35 +104,36 @@ fn an_idle_server_that_closes_does_so_when_it_does() {
             thread::sleep(PAUSE);
         },
         |mut client| {
+            let began = Instant::now();
             client.write_all(GET).unwrap();
             expect(&mut client, OK);
-            let began = Instant::now();
             expect_end(&mut client);
             began.elapsed()
         },
     );
-    client.assert_same_size(PAUSE * 9 / 10);
+    client.assert_same_size(PAUSE);
 }
 
 #[test]
 fn a_half_close_by_the_client_is_seen_when_it_happens() {
-    let (_, server) = in_turns(
+    let (client, server) = in_turns(
         |mut stream| {
             head(&mut stream);
-            let began = Instant::now();
             expect_end(&mut stream);
-            let waited = began.elapsed();
+            let ended = Instant::now();
             stream.write_all(OK.as_bytes()).unwrap();
-            waited
+            ended
         },
         |mut client| {
+            let began = Instant::now();
             client.write_all(GET).unwrap();
             thread::sleep(PAUSE);
             client.shutdown(Shutdown::Write).unwrap();
             expect(&mut client, OK);
+            began
         },
     );
-    server.assert_same_size(PAUSE * 9 / 10);
+    client.until(&server).assert_same_size(PAUSE);
 }
 
 #[test]
@@ -145,64 +146,71 @@ fn a_server_that_resets_in_its_response_resets_the_client() {
             reset(stream);
         },
         |mut client| {
+            let began = Instant::now();
             client.write_all(GET).unwrap();
             exactly(&mut client, PART.len());
-            until_reset(&mut client)
+            until_reset(&mut client) - began
         },
     );
-    client.assert_same_size(PAUSE * 9 / 10);
+    client.assert_same_size(PAUSE);
 }
 
 #[test]
 fn a_client_that_resets_while_it_waits_resets_the_server() {
-    let (_, server) = in_turns(
+    let (client, server) = in_turns(
         |mut stream| {
             head(&mut stream);
             until_reset(&mut stream)
         },
         |mut client| {
+            let began = Instant::now();
             client.write_all(GET).unwrap();
             thread::sleep(PAUSE);
             reset(client);
+            began
         },
     );
-    server.assert_same_size(PAUSE * 9 / 10);
+    client.until(&server).assert_same_size(PAUSE);
 }
 
 #[test]
 fn a_client_that_resets_in_its_request_resets_the_server() {
-    let (_, server) = in_turns(
+    let (client, server) = in_turns(
         |mut stream| {
             head(&mut stream);
             exactly(&mut stream, 4);
             until_reset(&mut stream)
         },
         |mut client| {
+            let began = Instant::now();
             let half = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nhalf";
             client.write_all(half).unwrap();
             thread::sleep(PAUSE);
             reset(client);
+            began
         },
     );
-    server.assert_same_size(PAUSE * 9 / 10);
+    client.until(&server).assert_same_size(PAUSE);
 }
 
 #[test]
 fn a_client_that_resets_in_the_response_resets_the_server() {
-    let (_, server) = in_turns(
+    let (client, server) = in_turns(
         |mut stream| {
             head(&mut stream);
             stream.write_all(PART).unwrap();
             until_reset(&mut stream)
         },
         |mut client| {
+            let began = Instant::now();
             client.write_all(GET).unwrap();
             exactly(&mut client, PART.len());
             thread::sleep(PAUSE);
             reset(client);
+            began
         },
     );
-    server.assert_same_size(PAUSE * 9 / 10);
+    client.until(&server).assert_same_size(PAUSE);
 }
 
 #[test]

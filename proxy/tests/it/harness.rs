@@ -9,7 +9,7 @@ use std::time::Duration;
 use skewtap_core::clock::{ProxyClock, Source, Stamp};
 use skewtap_core::exchange::{ExchangeRecord, Sources};
 use skewtap_core::milestone::Milestone;
-use skewtap_proxy::{Addresses, Config, Proxy};
+use skewtap_proxy::{Config, Proxy, Reloader};
 use tokio::sync::oneshot;
 
 use crate::collector::{self, Shipped};
@@ -24,10 +24,23 @@ const SHORTLY_NS: i64 = 40_000_000;
 pub(crate) const CONTEXT: &str =
     "traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01\r\n";
 
+/// Where a proxy listens.
+#[derive(Clone, Debug)]
+pub(crate) struct Addresses {
+    /// The first address for clients.
+    pub(crate) traffic: SocketAddr,
+    /// All of them.
+    pub(crate) all: Vec<SocketAddr>,
+    pub(crate) admin: Option<SocketAddr>,
+}
+
 /// A proxy in a thread of its own, with a collector for its records.
 pub(crate) struct Running {
     pub(crate) addresses: Addresses,
     pub(crate) sources: Sources,
+    pub(crate) reloader: Reloader,
+    /// Where its records go.
+    pub(crate) otlp: Option<url::Url>,
     records: mpsc::Receiver<Shipped>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -36,7 +49,7 @@ pub(crate) struct Running {
 /// Settings of most tests: an upstream, no capture, free ports.
 pub(crate) fn config(upstream: SocketAddr) -> Config {
     Config {
-        listen: "127.0.0.1:0".parse().unwrap(),
+        listen: vec!["127.0.0.1:0".parse().unwrap()],
         upstream: Some(format!("http://{upstream}").parse().unwrap()),
         capture: false,
         activity_wait: Duration::from_millis(100),
@@ -59,8 +72,10 @@ impl Running {
                     let address = collector::start(kept).await;
                     config.otlp = Some(format!("http://{address}").parse().unwrap());
                 }
+                let otlp = config.otlp.clone();
                 let proxy = Proxy::bind(config).await.unwrap();
-                ready.send((proxy.addresses(), proxy.sources())).unwrap();
+                let started = (proxy.addresses(), proxy.sources(), proxy.reloader());
+                ready.send((started, otlp)).unwrap();
                 let stopped = async {
                     // Dropped or sent: either way the test is over.
                     let (Ok(()) | Err(_)) = stopped.await;
@@ -68,10 +83,16 @@ impl Running {
                 proxy.serve(stopped).await.unwrap();
             });
         });
-        let (addresses, sources) = started.recv().unwrap();
+        let ((addresses, sources, reloader), otlp) = started.recv().unwrap();
         Self {
-            addresses,
+            addresses: Addresses {
+                traffic: addresses.traffic[0],
+                all: addresses.traffic,
+                admin: addresses.admin,
+            },
             sources,
+            reloader,
+            otlp,
             records,
             stop: Some(stop),
             thread: Some(thread),

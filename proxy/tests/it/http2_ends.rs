@@ -13,7 +13,9 @@ use skewtap_proxy::Config;
 use skewtap_proxy::config::UpstreamHttp;
 
 use crate::harness::{Running, config, nobody};
-use crate::streams::{client, origin, request, reset_of, run, send, until, whole};
+use crate::streams::{
+    client, frame, next_frame, origin, request, reset_of, run, send, until, whole,
+};
 use crate::wire::{exactly, head};
 
 fn ok() -> Response<()> {
@@ -261,4 +263,36 @@ fn a_client_that_leaves_ends_all_its_exchanges() {
         }
         assert_eq!(proxy.stop().len(), 0);
     });
+}
+
+#[test]
+fn only_a_stream_that_the_server_left_alone_is_said_to_be_refused() {
+    // The last stream that the server looked at, its reason, and what the client learns.
+    let broken = Err(StatusCode::BAD_GATEWAY);
+    for (last, reason, learns) in [
+        (0, Reason::NO_ERROR, Ok(Some(Reason::REFUSED_STREAM))),
+        (0, Reason::INTERNAL_ERROR, broken),
+        (1, Reason::NO_ERROR, broken),
+    ] {
+        run(async move {
+            let (address, server) = crate::harness::origin(1, move |mut stream| {
+                exactly(&mut stream, 24);
+                while next_frame(&mut stream).0 != 0x1 {}
+                let code = u32::from(reason).to_be_bytes();
+                let goodbye = [u32::to_be_bytes(last), code].concat();
+                let frames = [frame(0x4, 0, 0, &[]), frame(0x7, 0, 0, &goodbye)].concat();
+                stream.write_all(&frames).unwrap();
+            });
+            let proxy = Running::start(config(address));
+            let mut client = client(proxy.addresses.traffic).await;
+            let (response, _) = client.send_request(request("GET", "/"), true).unwrap();
+            let learned = match response.await {
+                Ok(response) => Err(response.status()),
+                Err(error) => Ok(error.reason()),
+            };
+            assert_eq!(learned, learns, "{last} {reason:?}");
+            assert_eq!(proxy.record().outcome, Outcome::UpstreamBroken);
+            server.join().unwrap();
+        });
+    }
 }

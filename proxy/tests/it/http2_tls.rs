@@ -52,6 +52,9 @@ async fn tls_origin(pki: &Pki, protocols: &[&str]) -> SocketAddr {
                 }
                 let text = "HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\nhttp/1.1";
                 tls.write_all(text.as_bytes()).await.unwrap();
+                if String::from_utf8(head).unwrap().contains("close") {
+                    tls.shutdown().await.unwrap();
+                }
                 // Until the proxy closes.
                 let (Ok(_) | Err(_)) = tls.read_u8().await;
             });

@@ -2,7 +2,7 @@
 //! else the machine does meets both alike.
 
 use std::net::TcpStream;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::harness::{Running, config, connect, origin};
 
@@ -48,6 +48,20 @@ impl<T> Default for Turns<T> {
         Self {
             straight: Vec::new(),
             through: Vec::new(),
+        }
+    }
+}
+
+impl Turns<Instant> {
+    /// How long after these moments came those.
+    pub(crate) fn until(&self, ends: &Self) -> Turns<Duration> {
+        let between = |begins: &[Instant], ends: &[Instant]| {
+            let pairs = begins.iter().zip(ends);
+            pairs.map(|(begin, end)| *end - *begin).collect()
+        };
+        Turns {
+            straight: between(&self.straight, &ends.straight),
+            through: between(&self.through, &ends.through),
         }
     }
 }

@@ -9,6 +9,7 @@ use skewtap_core::exchange::SourceState;
 use skewtap_core::milestone::Milestone;
 
 use crate::harness::{Running, assert_within, config, now_ns, origin, stamp, timed_write};
+use crate::not_run::not_run;
 use crate::streams;
 use crate::wire::{expect, expect_end, head};
 
@@ -25,15 +26,7 @@ fn capturing(test: &str, upstream: std::net::SocketAddr) -> Option<Running> {
     if proxy.sources.capture == SourceState::Used {
         return Some(proxy);
     }
-    let line = format!("proxy packets::{test}: needs CAP_NET_RAW\n");
-    eprint!("not run: {line}");
-    if let Some(path) = std::env::var_os("SKEWTAP_NOT_RUN") {
-        let file = std::fs::OpenOptions::new()
-            .create(true)
-            .append(true)
-            .open(path);
-        file.unwrap().write_all(line.as_bytes()).unwrap();
-    }
+    not_run(&format!("packets::{test}"), "needs CAP_NET_RAW");
     None
 }
 

@@ -26,11 +26,19 @@ pub(crate) fn http_origin(text: &str) -> Result<Url, String> {
     Ok(url)
 }
 
-/// Reads `http://host[:port]` or `https://host[:port]`, for a server behind the proxy.
+/// Reads `http://host[:port]`, `https://host[:port]` or `unix:/path`, for a server behind the
+/// proxy.
 ///
 /// # Errors
 /// What is wrong with it, in words.
 pub(crate) fn server_origin(text: &str) -> Result<Url, String> {
+    if let Some(path) = text.strip_prefix("unix:") {
+        return if path.starts_with('/') && path.len() > 1 && !path.contains(['?', '#']) {
+            Url::parse(text).map_err(|e| e.to_string())
+        } else {
+            Err("write it as unix:/path, with the whole path and neither ? nor #".to_owned())
+        };
+    }
     match text.strip_prefix("https://") {
         None => http_origin(text),
         // All but the scheme must hold as without TLS.
@@ -63,6 +71,23 @@ mod tests {
         ] {
             assert!(server_origin(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn a_server_may_be_behind_a_unix_socket() {
+        let url = server_origin("unix:/run/server.sock").unwrap();
+        assert_eq!((url.scheme(), url.path()), ("unix", "/run/server.sock"));
+        for bad in [
+            "unix:",
+            "unix:/",
+            "unix:server.sock",
+            "unix:/a?b",
+            "unix:/a#b",
+        ] {
+            let why = server_origin(bad).unwrap_err();
+            assert!(why.contains("unix:/path"), "{bad}: {why}");
+        }
+        assert!(http_origin("unix:/run/server.sock").is_err());
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Flags of `skewtap proxy`.
 
 mod limits;
+mod route;
 mod tls;
 mod upstream_http;
 
@@ -12,6 +13,7 @@ use clap::{ArgAction, Args};
 use url::Url;
 
 use self::limits::LimitArgs;
+pub(crate) use self::route::RouteArgs;
 use self::tls::TlsArgs;
 use self::upstream_http::HttpArg;
 use super::endpoint::{http_origin, server_origin};
@@ -23,6 +25,8 @@ const NOTES: &str = "\
 Examples:
   skewtap proxy --upstream http://127.0.0.1:9000
       then send to http://127.0.0.1:8080 what went to http://127.0.0.1:9000
+  skewtap proxy --upstream unix:/run/server.sock
+      the server listens on a Unix socket
   skewtap proxy
       forward proxy: http_proxy=http://127.0.0.1:8080 your-client
   skewtap proxy --intercept api.example.com
@@ -31,6 +35,10 @@ Examples:
   skewtap proxy --listen 127.0.0.1:0
       any free port; the first line of standard output says which:
       listening traffic=127.0.0.1:40163
+
+Several servers by host or path: [[proxy.route]] in a configuration file, see docs/configuration.md.
+SIGHUP takes on the configuration file and all certificates anew: for new connections, while those
+there are go on as before. What is wrong with the file is logged, and nothing changes then.
 
 Packets need CAP_NET_RAW (as root, or once: setcap cap_net_raw+ep PATH-TO-skewtap); process
 samples need the right to trace the client. What is not permitted is said at the start and done
@@ -44,17 +52,30 @@ renames it.";
 #[derive(Debug, Args)]
 #[command(after_help = format!("{NOTES}\n\n{}", Exit::HELP))]
 pub(crate) struct ProxyArgs {
-    /// Where clients connect; port 0 takes any free one
+    /// Where clients connect, may be given several times; port 0 takes any free one. [::]:PORT takes
+    /// IPv4 as well, unless an IPv4 address has the same port
     #[arg(
         long,
         value_name = "IP:PORT",
         env = "SKEWTAP_LISTEN",
-        default_value = "127.0.0.1:8080"
+        default_value = "127.0.0.1:8080",
+        value_delimiter = ','
     )]
-    pub(crate) listen: SocketAddr,
-    /// The server to forward to [default: none, work as a forward proxy only]
+    pub(crate) listen: Vec<SocketAddr>,
+    /// The server to forward to: http://host:port, https://host:port or unix:/path [default: none,
+    /// work as a forward proxy only]
     #[arg(long, value_name = "URL", env = "SKEWTAP_UPSTREAM", value_parser = server_origin)]
     pub(crate) upstream: Option<Url>,
+    /// Send each connection on to where the client meant it to go, before the kernel redirected it
+    /// here (REDIRECT of iptables, redirect of nftables). Only plain HTTP may be redirected
+    #[arg(
+        long,
+        env = "SKEWTAP_TRANSPARENT",
+        action = ArgAction::SetTrue,
+        value_parser = FalseyValueParser::new(),
+        conflicts_with_all = ["upstream", "tls_cert", "intercept"]
+    )]
+    pub(crate) transparent: bool,
     /// The version of HTTP spoken to servers
     #[arg(
         long,
@@ -104,6 +125,9 @@ pub(crate) struct ProxyArgs {
         value_parser = FalseyValueParser::new()
     )]
     pub(crate) no_processes: bool,
+    /// From the configuration file alone.
+    #[arg(skip)]
+    pub(crate) routes: Vec<RouteArgs>,
     #[command(flatten)]
     pub(crate) tls: TlsArgs,
     #[command(flatten)]

@@ -21,6 +21,8 @@ Examples:
       a gate for CI: ends with 1 if a request shows what it must not
   skewtap run --map 8081=127.0.0.1:9000 -- ./client http://127.0.0.1:8081
       for a client that takes no notice of HTTP_PROXY
+  skewtap run --intercept api.example.com -- curl https://api.example.com/
+      looks inside TLS to that host, for this one command
   skewtap run --json - --quiet -- ./client | jq '.requests[].stages.server_wait'
 
 The command gets HTTP_PROXY and its kin, NO_PROXY, and the OTEL_* variables that send its spans
@@ -58,6 +60,33 @@ pub(crate) struct RunArgs {
     /// NO_PROXY is set to, less this machine's own names]
     #[arg(long, value_name = "LIST", env = "SKEWTAP_RUN_NO_PROXY")]
     pub(crate) no_proxy: Option<String>,
+    /// Look inside the command's TLS to this host, or to all below it when written as *.host; may be
+    /// given several times. The command is made to trust an authority that ends with this run
+    #[arg(
+        long,
+        value_name = "HOST",
+        env = "SKEWTAP_RUN_INTERCEPT",
+        value_delimiter = ',',
+        conflicts_with = "map"
+    )]
+    pub(crate) intercept: Vec<String>,
+    /// Take the authority in this folder for that, which `skewtap ca init` made [default: a new one]
+    #[arg(
+        long,
+        value_name = "DIR",
+        env = "SKEWTAP_RUN_CA_DIR",
+        requires = "intercept"
+    )]
+    pub(crate) ca_dir: Option<PathBuf>,
+    /// Trust servers whose TLS is intercepted with a certificate from these authorities (PEM),
+    /// besides the system's
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "SKEWTAP_RUN_UPSTREAM_CA",
+        requires = "intercept"
+    )]
+    pub(crate) upstream_ca: Option<PathBuf>,
     /// Write one JSON document there, after the command has ended; `-` is standard output
     #[arg(long, value_name = "FILE", env = "SKEWTAP_RUN_JSON")]
     pub(crate) json: Option<JsonTarget>,

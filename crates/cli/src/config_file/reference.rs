@@ -5,13 +5,14 @@ use std::fmt::Write as _;
 
 use clap::{Arg, Command};
 
+use super::routes;
 use super::settings::{commands, flags, own_flags};
 use super::values::Takes;
 
 const INTRODUCTION: &str = "\
 # Configuration
 
-Everything can be set in four ways. A flag goes before a variable of the environment, a variable before the
+Everything but routes, which only the file has, can be set in four ways. A flag goes before a variable of the environment, a variable before the
 configuration file, and the file before the usual value.
 
 The file is TOML and is named by `--config FILE` or `SKEWTAP_CONFIG`. Keys at the top hold for every subcommand, a table
@@ -30,6 +31,19 @@ This page is written from the definition of the command line, and a test holds i
 `SKEWTAP_WRITE_DOCS=1 cargo test -p skewtap-cli configuration_page`.
 ";
 
+const ROUTES: &str = "A server for requests to certain hosts and paths; there may be any number of these tables.
+
+    [[proxy.route]]
+    host = \"api.example.com\"
+    path = \"/v2\"
+    upstream = \"http://127.0.0.1:9000\"
+
+Of all routes that a request with a plain path fits, the one with the most exact host is taken (a name before `*.name`, a
+longer one of those before a shorter, any before none), and of those the one with the longest path, whatever their order.
+What fits none goes to `upstream` of `[proxy]`; without that, it is answered with 404 and `x-skewtap-reason: no-route`.
+Paths are compared as the client sends them and passed on unchanged.
+";
+
 /// `docs/configuration.md`.
 pub(crate) fn page(program: &Command) -> String {
     let mut program = program.clone();
@@ -43,6 +57,11 @@ pub(crate) fn page(program: &Command) -> String {
         let about = about.unwrap_or_default();
         append(&mut page, format_args!("\n## `[{name}]`\n\n{about}.\n\n"));
         table(&mut page, own_flags(command));
+        if name == routes::OWNER {
+            let label = routes::LABEL;
+            append(&mut page, format_args!("\n## `{label}`\n\n{ROUTES}\n"));
+            table(&mut page, own_flags(&routes::definition()));
+        }
     }
     page
 }
@@ -62,6 +81,12 @@ pub(crate) fn example(program: &Command) -> String {
         append(&mut file, format_args!("[{}]\n\n", command.get_name()));
         for (name, flag) in own_flags(command) {
             key(&mut file, name, flag);
+        }
+        if command.get_name() == routes::OWNER {
+            append(&mut file, format_args!("# {}\n\n", routes::LABEL));
+            for (name, flag) in own_flags(&routes::definition()) {
+                key(&mut file, name, flag);
+            }
         }
     }
     file

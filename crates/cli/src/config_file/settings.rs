@@ -1,13 +1,16 @@
 //! What the file sets, held against the definition of the command line.
 
+use std::ops::Range;
+
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, Command};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::FLAG;
 use super::faults::{Fault, suggestion};
 use super::values::{Takes, words};
+use super::{FLAG, routes};
+use crate::args::RouteArgs;
 
 /// One flag, set.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,26 +56,31 @@ pub(super) fn own_flags(command: &Command) -> impl Iterator<Item = (&str, &Arg)>
     flags(command).filter(|(_, flag)| !flag.is_global_set())
 }
 
-/// Reads all settings by the definition of `program`, which was built.
+/// Reads all settings, and the routes, by the definition of `program`, which was built.
 ///
 /// # Errors
 /// All faults.
-pub(super) fn read(file: &DeTable<'_>, program: &Command) -> Result<Vec<Setting>, Vec<Fault>> {
+pub(super) fn read(
+    file: &DeTable<'_>,
+    program: &Command,
+) -> Result<(Vec<Setting>, Vec<RouteArgs>), Vec<Fault>> {
     let mut found = Found::default();
     for (key, value) in file {
         let name: &str = key.get_ref();
         let command = commands(program).find(|command| command.get_name() == name);
         match (command, value.get_ref()) {
             (Some(command), DeValue::Table(table)) => {
-                found.section(command, table);
+                found.section(command, &format!("[{name}]"), table);
                 found.conflicts(command, key);
             }
-            (Some(_), _) => found.fault(key, format!("{name} is a table; write [{name}]")),
+            (Some(_), _) => {
+                found.fault(key.span(), format!("{name} is a table; write [{name}]"));
+            }
             (None, value_of_flag) => found.of_all(program, key, value_of_flag),
         }
     }
     if found.faults.is_empty() {
-        Ok(found.settings)
+        Ok((found.settings, found.routes))
     } else {
         Err(found.faults)
     }
@@ -80,18 +88,17 @@ pub(super) fn read(file: &DeTable<'_>, program: &Command) -> Result<Vec<Setting>
 
 type Key<'a> = Spanned<std::borrow::Cow<'a, str>>;
 
+/// What was found in the file so far.
 #[derive(Default)]
-struct Found {
-    settings: Vec<Setting>,
-    faults: Vec<Fault>,
+pub(super) struct Found {
+    pub(super) settings: Vec<Setting>,
+    pub(super) routes: Vec<RouteArgs>,
+    pub(super) faults: Vec<Fault>,
 }
 
 impl Found {
-    fn fault(&mut self, at: &Key<'_>, what: String) {
-        self.faults.push(Fault {
-            span: at.span(),
-            what,
-        });
+    pub(super) fn fault(&mut self, span: Range<usize>, what: String) {
+        self.faults.push(Fault { span, what });
     }
 
     fn of_all(&mut self, program: &Command, key: &Key<'_>, value: &DeValue<'_>) {
@@ -118,25 +125,27 @@ impl Found {
                 }
             }
         };
-        self.fault(key, what);
+        self.fault(key.span(), what);
     }
 
-    fn section(&mut self, command: &Command, table: &DeTable<'_>) {
+    /// Reads the table of `command`, which is written as `label`.
+    pub(super) fn section(&mut self, command: &Command, label: &str, table: &DeTable<'_>) {
+        let tables = (command.get_name() == routes::OWNER).then_some(routes::KEY);
         for (key, value) in table {
             let name: &str = key.get_ref();
+            if tables == Some(name) {
+                self.routes(value);
+                continue;
+            }
             match own_flags(command).find(|(known, _)| *known == name) {
                 Some((_, flag)) => {
                     let section = Some(command.get_name());
                     self.setting(command, section, flag, key, value.get_ref());
                 }
                 None => {
-                    let known = own_flags(command).map(|(known, _)| known);
-                    let what = format!(
-                        "unknown key {name} in [{}]{}",
-                        command.get_name(),
-                        suggestion(name, known)
-                    );
-                    self.fault(key, what);
+                    let known = own_flags(command).map(|(known, _)| known).chain(tables);
+                    let what = format!("unknown key {name} in {label}{}", suggestion(name, known));
+                    self.fault(key.span(), what);
                 }
             }
         }
@@ -153,10 +162,11 @@ impl Found {
         let name: &str = key.get_ref();
         let values = match words(value, Takes::of(flag)) {
             Ok(values) => values,
-            Err(why) => return self.fault(key, format!("{name} {why}")),
+            Err(why) => return self.fault(key.span(), format!("{name} {why}")),
         };
         if let Some(why) = refusal(owner, name, &values, Takes::of(flag)) {
-            return self.fault(key, format!("{name} = {}: {why}", quoted(&values)));
+            let what = format!("{name} = {}: {why}", quoted(&values));
+            return self.fault(key.span(), what);
         }
         self.settings.push(Setting {
             command: section.map(str::to_owned),
@@ -172,27 +182,36 @@ impl Found {
             .settings
             .iter()
             .filter(|setting| setting.command.as_deref() == section);
-        let arguments = of_section.flat_map(|setting| {
-            let flag = command
-                .get_arguments()
-                .find(|flag| flag.get_id().as_str() == setting.id);
-            let name = flag.and_then(Arg::get_long).unwrap_or_default();
-            let takes = flag.map_or(Takes::One, Takes::of);
-            arguments(name, &setting.values, takes)
-        });
-        let arguments: Vec<String> = arguments.collect();
-        if let Err(error) = alone(command).try_get_matches_from(arguments)
-            && matches!(
-                error.kind(),
-                ErrorKind::ArgumentConflict | ErrorKind::MissingRequiredArgument
-            )
-        {
-            self.fault(
-                key,
-                format!("[{}]: {}", command.get_name(), first_words(&error)),
-            );
+        if let Some(why) = conflict(command, of_section) {
+            self.fault(key.span(), format!("[{}]: {why}", command.get_name()));
         }
     }
+}
+
+/// Why `settings` of `command`, each right by itself, exclude each other; `None` if they do not.
+pub(super) fn conflict<'a>(
+    command: &Command,
+    settings: impl IntoIterator<Item = &'a Setting>,
+) -> Option<String> {
+    let arguments = settings
+        .into_iter()
+        .flat_map(|setting| flag_of(command, setting));
+    let error = alone(command).try_get_matches_from(arguments).err()?;
+    matches!(
+        error.kind(),
+        ErrorKind::ArgumentConflict | ErrorKind::MissingRequiredArgument
+    )
+    .then(|| first_words(&error))
+}
+
+/// A setting of `command` as it stands on a command line.
+pub(super) fn flag_of(command: &Command, setting: &Setting) -> Vec<String> {
+    let flag = command
+        .get_arguments()
+        .find(|flag| flag.get_id().as_str() == setting.id);
+    let name = flag.and_then(Arg::get_long).unwrap_or_default();
+    let takes = flag.map_or(Takes::One, Takes::of);
+    arguments(name, &setting.values, takes)
 }
 
 /// Why a flag does not take `values`; `None` if it does.
@@ -222,7 +241,7 @@ fn arguments(name: &str, values: &[String], takes: Takes) -> Vec<String> {
 
 /// `command` as it would be with flags only: no variables, nothing to be required before the
 /// command line is there, no subcommand.
-fn alone(command: &Command) -> Command {
+pub(super) fn alone(command: &Command) -> Command {
     let says_something =
         |flag: &&Arg| !matches!(flag.get_action(), ArgAction::Help | ArgAction::Version);
     let flags: Vec<Arg> = command

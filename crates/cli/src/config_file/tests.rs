@@ -33,7 +33,7 @@ fn the_file_stands_behind_flags_and_before_usual_values() {
     let Subcommand::Proxy(proxy) = args.command else {
         panic!("the proxy was asked for")
     };
-    assert_eq!(proxy.listen, "127.0.0.1:2".parse().unwrap());
+    assert_eq!(proxy.listen, ["127.0.0.1:2".parse().unwrap()]);
     assert_eq!(proxy.workers, 3);
     assert!(proxy.no_capture && !proxy.no_queues);
     let args = with_file(file, &["skewtap", "collector"]);
@@ -74,6 +74,82 @@ settle = '3'
     for (line, expected) in lines.iter().zip(expected) {
         assert!(line.starts_with(expected), "{line}\n{expected}");
     }
+}
+
+#[test]
+fn routes_are_read_in_their_order_with_what_the_proxy_has_beside_them() {
+    let text = "
+        [proxy]
+        workers = 2
+        [[proxy.route]]
+        host = '*.example'
+        upstream = 'https://127.0.0.1:9001'
+        upstream-ca = 'ca.pem'
+        [[proxy.route]]
+        path = '/api'
+        upstream = 'unix:/run/api.sock'
+    ";
+    let file = parse(text, &Args::command()).unwrap();
+    assert_eq!(file.len(), 3);
+    let routes = file.into_routes();
+    let told: Vec<_> = routes
+        .iter()
+        .map(|route| {
+            let (host, path) = (route.host.as_deref(), route.path.as_deref());
+            (host, path, route.upstream.as_str())
+        })
+        .collect();
+    assert_eq!(
+        told,
+        [
+            (Some("*.example"), None, "https://127.0.0.1:9001/"),
+            (None, Some("/api"), "unix:/run/api.sock"),
+        ]
+    );
+    assert_eq!(routes[0].upstream_ca, Some("ca.pem".into()));
+}
+
+#[test]
+fn faults_of_routes_are_told_with_their_lines() {
+    let told = faults_of(
+        "[[proxy.rout]]
+[[proxy.route]]
+hosts = 'a'
+upstream = 'http://a'
+[[proxy.route]]
+host = 'a:80'
+path = 'api'
+upstream = 'a'
+[[proxy.route]]
+host = 'a'
+[[proxy.route]]
+upstream = 'http://a'
+upstream-cert = 'cert.pem'
+[[proxy.route]]
+host = 'b'
+upstream = 'http://a'
+[[proxy.route]]
+host = 'B'
+upstream = 'http://b'
+",
+    );
+    let lines: Vec<&str> = told.lines().collect();
+    let expected = [
+        "skewtap.toml:1: unknown key rout in [proxy]; did you mean route?",
+        "skewtap.toml:3: unknown key hosts in [[proxy.route]]; did you mean host?",
+        "skewtap.toml:6: host = \"a:80\": it must be a name",
+        "skewtap.toml:7: path = \"api\": it must begin with /",
+        "skewtap.toml:8: upstream = \"a\": ",
+        "skewtap.toml:9: [[proxy.route]] needs upstream",
+        "skewtap.toml:11: [[proxy.route]]: ",
+        "skewtap.toml:17: another [[proxy.route]] before it has the same host and path",
+    ];
+    assert_eq!(lines.len(), expected.len(), "{told}");
+    for (line, expected) in lines.iter().zip(expected) {
+        assert!(line.starts_with(expected), "{line}\n{expected}");
+    }
+    assert!(faults_of("[proxy]\nroute = 'x'").contains("write [[proxy.route]]"));
+    assert!(faults_of("[proxy]\nroute = ['x']").contains("write [[proxy.route]]"));
 }
 
 #[test]

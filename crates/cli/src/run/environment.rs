@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 use url::Url;
 
 use super::no_proxy::NoProxy;
+use super::trust::Trust;
 
 /// Both spellings are read: curl and Python prefer the small one, and curl ignores the large
 /// `HTTP_PROXY`.
@@ -40,11 +41,13 @@ pub(super) struct Environment {
 }
 
 impl Environment {
-    /// Points at `proxy`, if there is one, and at `receivers`. `user` tells what is set already;
-    /// `no_proxy` is the list that the user gave for this run.
+    /// Points at `proxy`, if there is one, and at `receivers`, and has clients trust what `trust`
+    /// holds. `user` tells what is set already; `no_proxy` is the list that the user gave for this
+    /// run.
     pub(super) fn new(
         proxy: Option<SocketAddr>,
         receivers: &SpanReceivers,
+        trust: Option<&Trust>,
         no_proxy: Option<&str>,
         user: impl Fn(&str) -> Option<String>,
     ) -> Self {
@@ -53,7 +56,14 @@ impl Environment {
         if let Some(proxy) = proxy {
             let direct = hosts_without_proxy(receivers, no_proxy, set);
             environment.note_what_does_not_hold(&direct, set);
-            environment.point_at_proxy(proxy, &direct, no_proxy, set);
+            let java = trust.and_then(|trust| trust.java.clone());
+            environment.point_at_proxy(proxy, &direct, (no_proxy, java), set);
+        }
+        if let Some(trust) = trust {
+            environment
+                .variables
+                .extend(trust.variables.iter().cloned());
+            environment.notes.extend(trust.notes.iter().cloned());
         }
         environment.point_at_collector(receivers, set);
         environment
@@ -77,7 +87,7 @@ impl Environment {
         &mut self,
         proxy: SocketAddr,
         direct: &NoProxy,
-        no_proxy: Option<&str>,
+        (no_proxy, trust_store): (Option<&str>, Option<String>),
         set: impl Fn(&str) -> Option<String>,
     ) {
         for name in PROXY_VARIABLES {
@@ -100,6 +110,7 @@ impl Environment {
         let given = no_proxy.map(NoProxy::given);
         let list = given.map(|given| given.java_list()).unwrap_or_default();
         java.push(format!("-Dhttp.nonProxyHosts={list}"));
+        java.extend(trust_store);
         self.set("JAVA_TOOL_OPTIONS", java.join(" "));
     }
 

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use skewtap_collector::Collector;
+use skewtap_proxy::tls::TlsSettings;
 use skewtap_proxy::{Config as ProxyConfig, Proxy};
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
@@ -19,6 +20,7 @@ use url::Url;
 use super::environment::SpanReceivers;
 use super::relay;
 use super::tally::Tally;
+use super::trust::Trust;
 use crate::api_client::ApiClient;
 use crate::args::{Map, RunArgs};
 
@@ -66,11 +68,11 @@ struct CollectorAddresses {
 }
 
 impl System {
-    /// Starts all parts.
+    /// Starts all parts; TLS is intercepted with what `trust` holds.
     ///
     /// # Errors
     /// A port or the store cannot be had.
-    pub(super) async fn start(args: &RunArgs) -> anyhow::Result<Self> {
+    pub(super) async fn start(args: &RunArgs, trust: Option<&Trust>) -> anyhow::Result<Self> {
         let (addresses, collector) = match &args.collector {
             Some(page) => (running_already(page, args).await?, None),
             None => start_collector(args).await.map(|(a, c)| (a, Some(c)))?,
@@ -78,7 +80,12 @@ impl System {
         let mut started = Vec::new();
         if args.map.is_empty() {
             let forward = ProxyConfig {
-                listen: ANY_PORT,
+                listen: vec![ANY_PORT],
+                intercept: trust.map(Trust::interception),
+                tls: TlsSettings {
+                    upstream_ca: args.upstream_ca.clone(),
+                    ..TlsSettings::default()
+                },
                 ..proxy_config(&addresses.otlp)
             };
             let proxy = start_proxy(forward).await;
@@ -145,7 +152,7 @@ async fn start_mapped(map: &Map, otlp: &Url) -> anyhow::Result<(SocketAddr, Runn
     TcpListener::bind(listen)
         .with_context(|| format!("cannot listen on {listen}: choose another port with --map"))?;
     let mapped = ProxyConfig {
-        listen,
+        listen: vec![listen],
         upstream: Some(server.clone()),
         forward: false,
         ..proxy_config(otlp)
@@ -159,6 +166,8 @@ async fn start_proxy(config: ProxyConfig) -> anyhow::Result<(SocketAddr, Running
     let proxy = Proxy::bind(config).await?;
     let addresses = proxy.addresses();
     let admin = addresses.admin.context("the proxy has no admin address")?;
+    let traffic = addresses.traffic.first().copied();
+    let traffic = traffic.context("the proxy has no address")?;
     let stop = CancellationToken::new();
     let stopped = stop.clone().cancelled_owned();
     let serving =
@@ -168,7 +177,7 @@ async fn start_proxy(config: ProxyConfig) -> anyhow::Result<(SocketAddr, Running
         stop,
         serving,
     };
-    Ok((addresses.traffic, running))
+    Ok((traffic, running))
 }
 
 fn proxy_config(otlp: &Url) -> ProxyConfig {

@@ -1,10 +1,12 @@
 //! A server that delays as it is asked to, and knows how long it really took.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
+
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 /// Serves until the tests end.
 pub(crate) struct DelayingServer {
@@ -27,6 +29,21 @@ impl DelayingServer {
     /// Starts a server. A request's query says how it is answered: `delay_ms` before the response,
     /// `pause_ms` within it.
     pub(crate) fn start() -> Self {
+        Self::with(|socket| socket)
+    }
+
+    /// The same under TLS.
+    pub(crate) fn start_tls(tls: ServerConfig) -> Self {
+        let tls = Arc::new(tls);
+        Self::with(move |socket| {
+            let connection = ServerConnection::new(Arc::clone(&tls)).unwrap();
+            StreamOwned::new(connection, socket)
+        })
+    }
+
+    fn with<S: Read + Write + Send + 'static>(
+        wrap: impl Fn(TcpStream) -> S + Send + 'static,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let served = Arc::new(Mutex::new(Vec::new()));
@@ -34,7 +51,9 @@ impl DelayingServer {
         thread::spawn(move || {
             for socket in listener.incoming() {
                 let (socket, log) = (socket.unwrap(), Arc::clone(&log));
-                thread::spawn(move || serve(&socket, &log));
+                socket.set_nodelay(true).unwrap();
+                let stream = wrap(socket);
+                thread::spawn(move || serve(stream, &log));
             }
         });
         Self { address, served }
@@ -58,17 +77,16 @@ impl DelayingServer {
     }
 }
 
-fn serve(socket: &TcpStream, log: &Mutex<Vec<Served>>) {
-    socket.set_nodelay(true).unwrap();
-    let mut reader = BufReader::new(socket);
+fn serve(stream: impl Read + Write, log: &Mutex<Vec<Served>>) {
+    let mut reader = BufReader::new(stream);
     while let Some(target) = read_request(&mut reader) {
         let read = Instant::now();
         thread::sleep(wanted(&target, "delay_ms"));
         let began = Instant::now();
-        let mut writer = socket;
+        let writer = reader.get_mut();
         let half = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 3\r\n\r\no";
         // A client that is gone has its own account of that.
-        if writer.write_all(half.as_bytes()).is_err() {
+        if writer.write_all(half.as_bytes()).is_err() || writer.flush().is_err() {
             return;
         }
         let half = Instant::now();
@@ -79,14 +97,14 @@ fn serve(socket: &TcpStream, log: &Mutex<Vec<Served>>) {
             waited: began.duration_since(read).as_secs_f64(),
             paused: paused.as_secs_f64(),
         });
-        if writer.write_all(b"k\n").is_err() {
+        if writer.write_all(b"k\n").is_err() || writer.flush().is_err() {
             return;
         }
     }
 }
 
 /// Reads a request to its end, and gives its target; `None` when there is no more.
-fn read_request(reader: &mut BufReader<&TcpStream>) -> Option<String> {
+fn read_request(reader: &mut BufReader<impl Read>) -> Option<String> {
     let mut line = String::new();
     reader
         .read_line(&mut line)

@@ -25,9 +25,14 @@ impl Running {
 
     /// Starts it with `variables` set.
     pub(super) fn start_with(arguments: &[&str], variables: &[(&str, &str)]) -> Self {
-        let mut child = skewtap()
-            .args(arguments)
-            .envs(variables.iter().copied())
+        let mut program = skewtap();
+        program.args(arguments).envs(variables.iter().copied());
+        Self::start_program(program)
+    }
+
+    /// Starts the part that `program` has the arguments of.
+    pub(super) fn start_program(mut program: Command) -> Self {
+        let mut child = program
             .arg("--end-with-stdin")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

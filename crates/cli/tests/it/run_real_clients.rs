@@ -56,7 +56,7 @@ fn assert_measured(run: &MeasuredRun, server: &DelayingServer) {
 }
 
 /// A client of `tests/clients`.
-fn client(name: &str) -> String {
+pub(crate) fn client(name: &str) -> String {
     format!("{}/tests/clients/{name}", env!("CARGO_MANIFEST_DIR"))
 }
 
@@ -67,7 +67,7 @@ fn target() -> PathBuf {
 }
 
 /// The Python with the packages.
-fn python() -> String {
+pub(crate) fn python() -> String {
     let python = target().join("lab/python/bin/python");
     assert!(
         python.exists(),
@@ -152,7 +152,7 @@ fn java() {
 }
 
 /// Whether this Node sends its requests where `HTTP_PROXY` says.
-fn node_reads_variables() -> bool {
+pub(crate) fn node_reads_variables() -> bool {
     let script = "const [a, b] = process.versions.node.split('.').map(Number); \
                   process.exit(a > 24 || (a === 24 && b >= 5) || (a === 22 && b >= 21) ? 0 : 1)";
     let status = Command::new("node").args(["--eval", script]).status();
@@ -160,7 +160,7 @@ fn node_reads_variables() -> bool {
 }
 
 /// Whether there is a Java that runs source files.
-fn has_java() -> bool {
+pub(crate) fn has_java() -> bool {
     let modules = Command::new("java").arg("--list-modules").output();
     modules.is_ok_and(|output| {
         let modules = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -169,7 +169,7 @@ fn has_java() -> bool {
 }
 
 /// Puts this test down in the file that `SKEWTAP_NOT_RUN` names; without such a file it fails.
-fn not_run(why: &str) {
+pub(crate) fn not_run(why: &str) {
     let list: Option<OsString> = std::env::var_os("SKEWTAP_NOT_RUN");
     let list = list.unwrap_or_else(|| panic!("{why}"));
     let name = std::thread::current().name().unwrap().to_owned();

@@ -105,6 +105,7 @@ fn a_proxy_says_where_it_listens_and_ends_in_order() {
 fn a_proxy_refuses_addresses_it_cannot_use() {
     for (flag, value) in [
         ("--upstream", "ftp://127.0.0.1:9000"),
+        ("--upstream", "unix:server.sock"),
         ("--upstream", "127.0.0.1:9000"),
         ("--otlp", "http://127.0.0.1:4317/v1/traces"),
         ("--workers", "0"),

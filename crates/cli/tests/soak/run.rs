@@ -71,7 +71,10 @@ async fn soak() {
     );
     assert!(exchanges > 1_000, "too few to tell");
     let left = proxy.descriptors().saturating_sub(descriptors);
-    assert!(left <= ADMIN_DESCRIPTORS, "{left} descriptors are left open");
+    assert!(
+        left <= ADMIN_DESCRIPTORS,
+        "{left} descriptors are left open"
+    );
     let growth = memory.late.saturating_sub(memory.early);
     let allowed = LEAST_GROWTH.max(memory.early / 10);
     assert!(growth <= allowed, "memory grows: {memory:?}");

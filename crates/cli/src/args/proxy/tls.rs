@@ -85,7 +85,7 @@ impl TlsArgs {
     }
 }
 
-fn identity(certificates: Option<&PathBuf>, key: Option<&PathBuf>) -> Option<Identity> {
+pub(super) fn identity(certificates: Option<&PathBuf>, key: Option<&PathBuf>) -> Option<Identity> {
     Some(Identity {
         certificates: certificates?.clone(),
         key: key?.clone(),

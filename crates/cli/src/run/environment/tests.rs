@@ -7,7 +7,7 @@ fn environment(no_proxy: Option<&str>, user: &[(&str, &str)]) -> Environment {
         http: "http://127.83.75.84:4318".parse().unwrap(),
     };
     let proxy = "127.0.0.1:8080".parse().unwrap();
-    Environment::new(Some(proxy), &receivers, no_proxy, |name| {
+    Environment::new(Some(proxy), &receivers, None, no_proxy, |name| {
         let found = user.iter().find(|(key, _)| *key == name);
         found.map(|(_, value)| (*value).to_owned())
     })
@@ -129,7 +129,7 @@ fn where_ports_are_mapped_the_users_own_proxies_stay() {
         http: "http://127.83.75.84:4318".parse().unwrap(),
     };
     let user = |name: &str| (name == "http_proxy").then(|| "http://proxy.corp:3128".to_owned());
-    let environment = Environment::new(None, &receivers, None, user);
+    let environment = Environment::new(None, &receivers, None, None, user);
     let names: Vec<_> = environment
         .variables
         .iter()
