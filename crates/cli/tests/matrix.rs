@@ -1,8 +1,7 @@
 //! Real clients and real servers with the proxy between them, in each mode: bodies of every kind
 //! both ways, held against hashes that are known beforehand.
 //!
-//! Python's packages come from lab/python.sh. HTTP/2 and gRPC have a place of their own: they meet
-//! here once a client and a server of theirs are added to `clients` and `servers`.
+//! Python's packages come from lab/python.sh.
 
 #[cfg(test)]
 mod matrix {

@@ -81,7 +81,7 @@ impl Bodies {
         all
     }
 
-    /// Messages to a WebSocket at `url` that echoes them.
+    /// Messages to what echoes them at `url`.
     pub(super) fn messages(&self, url: &str) -> Vec<Transfer> {
         let message = |(name, _)| Transfer {
             url: url.to_owned(),

@@ -19,6 +19,7 @@ pub(super) enum Client {
     NodeFetch,
     Hyper,
     WebSockets,
+    Grpcio,
 }
 
 impl Client {
@@ -56,6 +57,7 @@ impl Client {
             Self::NodeFetch => scripted(&["node", &script("transfer.mjs"), "fetch"]),
             Self::Hyper => hyper_client::transfer(way, all),
             Self::WebSockets => scripted(&[&python, &script("websocket.py")]),
+            Self::Grpcio => scripted(&[&python, &script("grpc_echo.py")]),
         }
     }
 }

@@ -6,6 +6,7 @@ use std::process::Command;
 use super::bodies::{Bodies, Transfer};
 use super::certificates::Certificates;
 use super::clients::{Client, Way};
+use super::processes::{Process, python, script};
 use super::proxy::Proxy;
 use super::servers::Servers;
 
@@ -173,4 +174,20 @@ fn intercepted() {
     assert_right(&wrong);
     // The CONNECT of each connection, and the WebSocket, are upgrades.
     assert_eq!(count(&proxy, "complete", &["upgraded"]) as usize, transfers);
+}
+
+#[test]
+fn grpc() {
+    let bodies = Bodies::new();
+    let mut command = Command::new(python());
+    let (_server, line) = Process::start(command.arg(script("servers/grpc_server.py")));
+    let upstream = format!("http://127.0.0.1:{}", line.trim());
+    let proxy = Proxy::start(&["--upstream", &upstream, "--upstream-http", "2"]);
+    let messages = bodies.messages(&proxy.url());
+    let mut wrong = Vec::new();
+    go(Client::Grpcio, &Way::default(), &messages, &mut wrong);
+    assert_right(&wrong);
+    // A call for each message, and one for all of them.
+    let calls = count(&proxy, "complete", &[]) as usize;
+    assert_eq!(calls, messages.len() + 1);
 }

@@ -24,8 +24,11 @@ async function answer(request, response) {
   await pipeline(createReadStream(file), response);
 }
 
+// A client that has its bytes may leave before Node has ended the response; one that lacks them
+// says so itself.
+const listener = (request, response) => answer(request, response).catch(() => {});
 const server = certificate
-  ? https.createServer({ cert: readFileSync(certificate), key: readFileSync(key) }, answer)
-  : http.createServer(answer);
+  ? https.createServer({ cert: readFileSync(certificate), key: readFileSync(key) }, listener)
+  : http.createServer(listener);
 server.listen(0, "127.0.0.1", () => console.log(server.address().port));
 process.stdin.resume().on("end", () => process.exit());
