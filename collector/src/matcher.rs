@@ -27,8 +27,8 @@ use crate::observation::Observation;
 use crate::store::packed::Packer;
 
 /// Open matches up to which exchanges are held as they are; those that come while there are more
-/// are packed, which takes a fifth of the memory and some 30 µs.
-const HELD_PLAIN: usize = 20_000;
+/// are packed: less memory for more time.
+const HELD_PLAIN: usize = 4_000;
 
 /// What a matcher did with observations so far, since it was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 pub enum QueueOutcome {
     /// The application read everything; the bracket is the stamp of the pick-up milestone.
     Read,
-    /// The application closed its socket with bytes unread.
+    /// The socket was closed or reset, and no look-up saw the bytes read before that. A reset after
+    /// the last look may have come from an application that had read them meanwhile.
     LeftUnread,
     /// Bytes were still unread when the watch had to end.
     StillUnread,

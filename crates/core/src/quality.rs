@@ -75,7 +75,9 @@ fn notes(exchange: &ExchangeRecord, path: &WirePath) -> Vec<String> {
     }
     match exchange.client_queue.outcome {
         QueueOutcome::LeftUnread => {
-            notes.push("the client closed its socket with the response unread".to_owned());
+            notes.push(
+                "the client's socket was gone before any look-up saw the response read".to_owned(),
+            );
         }
         QueueOutcome::StillUnread => {
             notes.push("the response was still unread when the watch ended".to_owned());

@@ -10,7 +10,7 @@
 //! | fewer, no process holds it, finishing | | left unread |
 //! | remembered: it closed in order, so it had read all that had come | if the endpoint finished first, all must be acknowledged | read |
 //! | absent, seen unread before | remembered: it closed in order, after us | read |
-//! | absent, seen unread before | anything else: it was reset, as closing with bytes unread does | left unread |
+//! | absent, seen unread before | anything else: it was reset, which closing with bytes unread does, and other ends do too | left unread |
 //! | absent, never seen | remembered, and the endpoint's address is this machine's | read |
 //! | absent, never seen | live | not here |
 //! | absent, never seen | absent, and the endpoint's address is this machine's | reset before the first look: cannot be told |

@@ -135,8 +135,9 @@ fn reaches_servers(listen: &'static [&'static str]) {
         expect(&mut client, OK);
         let asked = serving.join().unwrap();
         assert!(asked.starts_with(request), "{asked}");
-        drop(client);
+        // Open until then, so that its socket can be looked at.
         let record = proxy.record();
+        drop(client);
         assert_eq!(record.outcome, Outcome::Complete);
         assert_eq!(record.authority, "named.example");
         assert_eq!(record.up.unwrap().peer, server);

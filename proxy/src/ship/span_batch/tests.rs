@@ -1,6 +1,7 @@
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue};
+use opentelemetry_proto::tonic::trace::v1::Span;
 use prost::Message as _;
 use skewtap_core::clock::{Source, Stamp};
 use skewtap_core::endpoint::QueueWatch;
@@ -50,30 +51,34 @@ fn a_batch_is_what_otlp_libraries_read() {
     );
     assert_eq!(scope_spans.spans.len(), 2);
     for (record, span) in records.iter().zip(&scope_spans.spans) {
-        let expected = write(record);
-        assert_eq!(span.trace_id, expected.trace_id.bytes());
-        assert_eq!(span.span_id, expected.span_id.bytes());
-        let parent = expected.parent_span_id.map(SpanId::bytes);
-        assert_eq!(span.parent_span_id, parent.as_ref().map_or(&[][..], |p| p));
-        assert_eq!(span.name, expected.name);
-        assert_eq!(span.kind, 1);
-        assert_eq!(span.start_time_unix_nano, expected.start_ns.cast_unsigned());
-        assert_eq!(span.end_time_unix_nano, expected.end_ns.cast_unsigned());
-        assert_eq!(span.flags, if record.sampled { 0x301 } else { 0x100 });
-        let attributes: Vec<_> = span
-            .attributes
-            .iter()
-            .map(|attribute| (attribute.key.clone(), value(attribute)))
-            .collect();
-        assert_eq!(
-            attributes,
-            expected.attributes.into_iter().collect::<Vec<_>>()
-        );
+        assert_says_all_of(span, record);
     }
     batch.clear();
     assert_eq!(batch.len(), 0);
     let request = ExportTraceServiceRequest::decode(&batch.message(0)[5..]).unwrap();
     assert!(request.resource_spans[0].scope_spans[0].spans.is_empty());
+}
+
+fn assert_says_all_of(span: &Span, record: &ExchangeRecord) {
+    let expected = write(record);
+    assert_eq!(span.trace_id, expected.trace_id.bytes());
+    assert_eq!(span.span_id, expected.span_id.bytes());
+    let parent = expected.parent_span_id.map(SpanId::bytes);
+    assert_eq!(span.parent_span_id, parent.as_ref().map_or(&[][..], |p| p));
+    assert_eq!(span.name, expected.name);
+    assert_eq!(span.kind, 1);
+    assert_eq!(span.start_time_unix_nano, expected.start_ns.cast_unsigned());
+    assert_eq!(span.end_time_unix_nano, expected.end_ns.cast_unsigned());
+    assert_eq!(span.flags, if record.sampled { 0x301 } else { 0x100 });
+    let attributes: Vec<_> = span
+        .attributes
+        .iter()
+        .map(|attribute| (attribute.key.clone(), value(attribute)))
+        .collect();
+    assert_eq!(
+        attributes,
+        expected.attributes.into_iter().collect::<Vec<_>>()
+    );
 }
 
 fn value(attribute: &KeyValue) -> AttributeValue {
