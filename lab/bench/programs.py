@@ -85,11 +85,22 @@ def _status_number(folder, name):
     raise RuntimeError(f"no {name} in {folder}")
 
 
+# Below the ports that the kernel gives out by itself, so that none is taken by another socket between
+# here and the program that it is for.
+_ports = iter(range(20000, 30000))
+
+
 def free_port():
-    """A port that nothing listened on a moment ago."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """A port that nothing listens on, and that no other call gives."""
+    for port in _ports:
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                continue
+    raise RuntimeError("no free port is left")
 
 
 class Starter:

@@ -11,6 +11,7 @@ mod it {
     mod demo_end_to_end;
     mod demo_parts;
     mod finished;
+    mod free_port;
     mod measured_run;
     mod otlp_sink;
     mod own_spans;

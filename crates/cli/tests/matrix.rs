@@ -8,6 +8,8 @@ mod matrix {
     mod bodies;
     mod certificates;
     mod clients;
+    #[path = "../it/free_port.rs"]
+    mod free_port;
     mod hyper_client;
     mod hyper_server;
     mod modes;

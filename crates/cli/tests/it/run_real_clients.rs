@@ -6,11 +6,11 @@
 use std::ffi::OsString;
 use std::fs::OpenOptions;
 use std::io::Write as _;
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::delaying_server::DelayingServer;
+use super::free_port::free_port;
 use super::measured_run::MeasuredRun;
 
 const PATH: &str = "/work?delay_ms=250";
@@ -28,9 +28,7 @@ fn judge(client: &[&str]) -> MeasuredRun {
 /// The same for a client that takes no notice of variables.
 fn judge_mapped(client: &[&str]) {
     let server = DelayingServer::start();
-    let free = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = free.local_addr().unwrap().port();
-    drop(free);
+    let port = free_port();
     let map = format!("{port}={}", server.address);
     let url = format!("http://127.0.0.1:{port}{PATH}");
     let run = MeasuredRun::new(&["--map", &map], &[client, &[&url]].concat());

@@ -4,6 +4,7 @@
 use serde_json::Value;
 
 use super::delaying_server::DelayingServer;
+use super::free_port::free_port;
 use super::measured_run::MeasuredRun;
 
 /// A client of `tests/clients`.
@@ -126,10 +127,4 @@ fn a_client_that_ignores_the_proxy_is_told_of_and_measured_through_a_map() {
     assert_eq!(run.code(), 0, "{}", run.stderr());
     assert_holds(&run, "server_wait", server.served()[1].waited);
     assert_holds(&run, "unread", told(&run)["unread"].as_f64().unwrap());
-}
-
-/// A port that was free a moment ago.
-fn free_port() -> u16 {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap().port()
 }

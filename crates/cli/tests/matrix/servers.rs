@@ -1,13 +1,13 @@
 //! The servers.
 
 use std::fs;
-use std::net::TcpListener;
 use std::net::TcpStream;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use super::bodies::Bodies;
 use super::certificates::Certificates;
+use super::free_port::free_port;
 use super::hyper_server::HyperServer;
 use super::processes::{Process, python, script};
 
@@ -64,9 +64,7 @@ impl Servers {
 fn nginx(bodies: &Bodies, certificates: Option<&Certificates>) -> (Process, u16) {
     let folder = bodies.folder().join("nginx");
     fs::create_dir(&folder).unwrap();
-    let free = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = free.local_addr().unwrap().port();
-    drop(free);
+    let port = free_port();
     let (root, own) = (bodies.folder().display(), folder.display());
     let tls = certificates.map(|of| {
         let (certificate, key) = (of.certificate(), of.key());
