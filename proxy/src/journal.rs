@@ -5,6 +5,7 @@
 //! exchanges. All of it runs in the connection's own task.
 
 mod client_side;
+mod clock_step;
 mod ending;
 mod interim;
 mod leg;

@@ -58,7 +58,8 @@ pub struct ExchangeRecord {
     pub server_process: Option<ProcessWatch>,
     /// Which sources of stamps were at work.
     pub sources: Sources,
-    /// How far `CLOCK_REALTIME` was stepped against `CLOCK_MONOTONIC` meanwhile, in nanoseconds.
+    /// By how much `CLOCK_REALTIME` was stepped meanwhile at the least, in nanoseconds; 0 if nothing
+    /// shows a step.
     pub clock_step_ns: i64,
 }
 

@@ -58,9 +58,9 @@ fn notes(exchange: &ExchangeRecord, path: &WirePath) -> Vec<String> {
     if exchange.outcome != Outcome::Complete {
         notes.push(format!("the exchange ended as {}", exchange.outcome.name()));
     }
-    if exchange.clock_step_ns.abs() > 1_000_000 {
+    if exchange.clock_step_ns != 0 {
         notes.push(format!(
-            "the proxy's clock was stepped by {} ns during the exchange",
+            "the proxy's clock was stepped by at least {} ns during the exchange",
             exchange.clock_step_ns
         ));
     }

@@ -5,9 +5,10 @@ use std::sync::{Arc, OnceLock};
 use http::{Method, Uri, Version};
 use skewtap_core::exchange::Outcome;
 use skewtap_host::WatchResult;
-use skewtap_sockstamp::{TcpInfo, monotonic_ns, realtime_ns};
+use skewtap_sockstamp::TcpInfo;
 
 use super::Side;
+use super::clock_step::ClockDifference;
 use super::leg::{ConnectTimes, DownLeg, LegAddresses, ServerEnds};
 use super::stream_part::StreamPart;
 use super::tunnel::{Flow, Tunnel};
@@ -65,9 +66,10 @@ pub(crate) struct OpenExchange {
     pub(crate) client_watch: Option<WatchSlot>,
     /// The same of the server.
     pub(crate) server_watch: Option<WatchSlot>,
-    /// `CLOCK_REALTIME` minus `CLOCK_MONOTONIC` at the start, then how far it moved.
+    /// By how much the clock was stepped at the least; 0 until the exchange is sealed.
     pub(crate) clock_step_ns: i64,
-    clock_difference_ns: i64,
+    /// At the start.
+    clock_difference: ClockDifference,
 }
 
 /// The part of an exchange that took place on the connection to the server.
@@ -160,7 +162,7 @@ impl OpenExchange {
             client_watch: None,
             server_watch: None,
             clock_step_ns: 0,
-            clock_difference_ns: clock_difference_ns(),
+            clock_difference: ClockDifference::now(),
         }
     }
 
@@ -312,10 +314,6 @@ impl OpenExchange {
     /// Takes the last readings; nothing is added later.
     pub(super) fn seal(&mut self, figures: Option<TcpInfo>) {
         self.down_tcp.after = figures;
-        self.clock_step_ns = clock_difference_ns().saturating_sub(self.clock_difference_ns);
+        self.clock_step_ns = ClockDifference::now().least_step_since(self.clock_difference);
     }
-}
-
-fn clock_difference_ns() -> i64 {
-    realtime_ns().saturating_sub(monotonic_ns())
 }

@@ -107,6 +107,11 @@ fn what_arrives_has_the_time_at_which_the_kernel_had_it() {
 }
 
 #[test]
+fn a_clock_that_nobody_steps_is_said_to_have_run_on() {
+    assert_eq!(timed_exchange().record.clock_step_ns, 0);
+}
+
+#[test]
 fn what_leaves_has_the_time_of_its_write() {
     let timed = timed_exchange();
     // hyper passes a head on when it is complete, and bodies as they come.
