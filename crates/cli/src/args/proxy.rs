@@ -52,8 +52,8 @@ renames it.";
 #[derive(Debug, Args)]
 #[command(after_help = format!("{NOTES}\n\n{}", Exit::HELP))]
 pub(crate) struct ProxyArgs {
-    /// Where clients connect, may be given several times; port 0 takes any free one. [::]:PORT takes
-    /// IPv4 as well, unless an IPv4 address has the same port
+    /// Where clients connect, may be given several times; port 0 takes any free one. An IPv6
+    /// address for all interfaces takes IPv4 as well, unless an IPv4 address has the same port
     #[arg(
         long,
         value_name = "IP:PORT",
