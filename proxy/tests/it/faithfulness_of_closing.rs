@@ -22,6 +22,16 @@ fn reset(stream: TcpStream) {
     SockRef::from(&stream).set_linger(now).unwrap();
 }
 
+/// Asks, and reads the answer and the end after it: how long that took.
+#[track_caller]
+fn until_end(mut client: TcpStream, answer: &str) -> Duration {
+    let began = Instant::now();
+    client.write_all(GET).unwrap();
+    expect(&mut client, answer);
+    expect_end(&mut client);
+    began.elapsed()
+}
+
 /// Reads to the end, which must be a reset: when it came.
 #[track_caller]
 fn until_reset(stream: &mut TcpStream) -> Instant {
@@ -39,13 +49,7 @@ fn a_server_that_lingers_before_it_closes_is_seen_to_linger() {
             stream.write_all(LAST.as_bytes()).unwrap();
             thread::sleep(PAUSE);
         },
-        |mut client| {
-            let began = Instant::now();
-            client.write_all(GET).unwrap();
-            expect(&mut client, LAST);
-            expect_end(&mut client);
-            began.elapsed()
-        },
+        |client| until_end(client, LAST),
     );
     client.assert_same_size(PAUSE);
 }
@@ -103,13 +107,7 @@ fn an_idle_server_that_closes_does_so_when_it_does() {
             stream.write_all(OK.as_bytes()).unwrap();
             thread::sleep(PAUSE);
         },
-        |mut client| {
-            let began = Instant::now();
-            client.write_all(GET).unwrap();
-            expect(&mut client, OK);
-            expect_end(&mut client);
-            began.elapsed()
-        },
+        |client| until_end(client, OK),
     );
     client.assert_same_size(PAUSE);
 }
