@@ -35,7 +35,7 @@ use crate::worker::Worker;
 use crate::{http2, preface, service_stack, tunnel};
 
 /// How long nothing goes on before the buffers are given back.
-const LULL: Duration = Duration::from_secs(2);
+const LULL: Duration = Duration::from_millis(500);
 
 /// A client's connection as it stands once HTTP can begin on it.
 pub(crate) struct Client {
