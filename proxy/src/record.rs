@@ -1,5 +1,7 @@
 //! From the raw stamps of an exchange to its record.
 
+use std::borrow::Cow;
+
 use opentelemetry_sdk::trace::{IdGenerator, RandomIdGenerator};
 use skewtap_core::clock::{Source, Stamp};
 use skewtap_core::endpoint::QueueWatch;
@@ -10,8 +12,9 @@ use skewtap_core::ids::{SpanId, TraceId};
 use skewtap_core::milestone::{Milestone, Milestones};
 use skewtap_host::WatchResult;
 
+use crate::address_text::LegTexts;
 use crate::capture_thread::SeenPackets;
-use crate::journal::{Flow, LegAddresses, OpenExchange, ServerEnds, StreamPart, TcpSpan, UpSide};
+use crate::journal::{Flow, OpenExchange, ServerEnds, StreamPart, TcpSpan, UpSide};
 use crate::message_log::Message;
 use crate::moment::{Arrival, Departure};
 use crate::wire_join::{self, Told};
@@ -19,70 +22,97 @@ use crate::wire_join::{self, Told};
 /// Longest text taken from a request, in bytes; the rest is cut off.
 const LONGEST_TEXT: usize = 2_048;
 
-/// Makes the record of a finished exchange. `activity` is the client's next sign of life, if it
-/// proves that the client has read the response.
-pub(crate) fn of(
-    exchange: &OpenExchange,
-    activity: Option<Arrival>,
-    sources: &Sources,
-    packets: Option<&SeenPackets>,
-) -> Option<ExchangeRecord> {
-    let mut milestones = own_stamps(exchange);
-    arrival(&mut milestones, Milestone::ClientNextActivity, activity);
-    let mut sources = sources.clone();
-    if let Some(packets) = packets {
-        let told = packets.look(|index| wire_join::add(index, exchange, &mut milestones));
+/// Room for the stamps of most exchanges.
+const STAMPS: usize = 32;
+
+/// A record that borrows from its exchange and its recorder.
+pub(crate) type Record<'a> = ExchangeRecord<Cow<'a, str>>;
+
+/// Makes records, one after the other.
+#[derive(Debug)]
+pub(crate) struct Recorder {
+    sources: Sources,
+    packets: Option<SeenPackets>,
+    down: LegTexts,
+    up: LegTexts,
+}
+
+impl Recorder {
+    pub(crate) fn new(sources: Sources, packets: Option<SeenPackets>) -> Self {
+        Self {
+            sources,
+            packets,
+            down: LegTexts::default(),
+            up: LegTexts::default(),
+        }
+    }
+
+    /// Makes the record of a finished exchange. `activity` is the client's next sign of life, if
+    /// it proves that the client has read the response.
+    pub(crate) fn record<'a>(
+        &'a mut self,
+        exchange: &'a OpenExchange,
+        activity: Option<Arrival>,
+    ) -> Option<Record<'a>> {
+        let mut milestones = own_stamps(exchange);
+        arrival(&mut milestones, Milestone::ClientNextActivity, activity);
+        let sources = self.at_work(exchange, &mut milestones);
+        let [client, server] = [&exchange.client_watch, &exchange.server_watch]
+            .map(|slot| slot.as_ref().and_then(|slot| slot.get()));
+        watched(&mut milestones, client, server);
+        let (trace_id, span_id, parent_span_id, sampled) = identity(exchange)?;
+        let facts = &exchange.facts;
+        let authority = facts.authority.as_ref();
+        let tunnel = exchange.tunnel.as_deref().copied().unwrap_or_default();
+        let (down, up) = (exchange.down, exchange.up.as_ref());
+        Some(ExchangeRecord {
+            trace_id,
+            span_id,
+            parent_span_id,
+            sampled,
+            method: Cow::Borrowed(cut(facts.method.as_str())),
+            scheme: Cow::Borrowed(scheme(exchange)),
+            authority: authority
+                .map(|authority| lossy(authority.as_bytes()))
+                .unwrap_or_default(),
+            path: Cow::Borrowed(cut(facts.uri.path())),
+            status: exchange.status,
+            outcome: exchange.outcome.unwrap_or(Outcome::ClientGone),
+            request_bytes: with_tunnel(exchange.request.and_then(length), tunnel.down),
+            response_bytes: with_tunnel(exchange.response.and_then(length), tunnel.up),
+            down: leg(
+                self.down.of(down).map(Cow::Borrowed),
+                exchange.down_earlier,
+                exchange.down_tcp,
+            ),
+            up: up.map(|up| leg(server_ends(&mut self.up, &up.ends), up.earlier, up.tcp)),
+            down_stream: share(exchange.stream, exchange.request, exchange.response),
+            up_stream: up.and_then(|up| share(up.stream, up.request, up.response)),
+            milestones,
+            client_queue: client.map_or(QueueWatch::NOT_WATCHED, |watch| watch.queue),
+            client_process: client.and_then(|watch| watch.process.clone()),
+            server_queue: server.map_or(QueueWatch::NOT_WATCHED, |watch| watch.queue),
+            server_process: server.and_then(|watch| watch.process.clone()),
+            sources,
+            clock_step_ns: exchange.clock_step_ns,
+        })
+    }
+
+    /// Adds what packets tell, and says which sources were at work.
+    fn at_work(&self, exchange: &OpenExchange, milestones: &mut Milestones) -> Sources {
+        let mut sources = self.sources.clone();
+        let Some(packets) = &self.packets else {
+            return sources;
+        };
+        let told = packets.look(|index| wire_join::add(index, exchange, milestones));
         let end = exchange.response.and_then(|response| response.last);
         let told = match end {
             Some(end) if !packets.has_come_to(end.before_ns) => Told::Behind,
             _ => told,
         };
         sources.capture = capture_state(told, packets.state());
+        sources
     }
-    let [client, server] = [&exchange.client_watch, &exchange.server_watch]
-        .map(|slot| slot.as_ref().and_then(|slot| slot.get()));
-    watched(&mut milestones, client, server);
-    let (trace_id, span_id, parent_span_id, sampled) = identity(exchange)?;
-    let facts = &exchange.facts;
-    let authority = facts.authority.as_ref();
-    let tunnel = exchange.tunnel.as_deref().copied().unwrap_or_default();
-    Some(ExchangeRecord {
-        trace_id,
-        span_id,
-        parent_span_id,
-        sampled,
-        method: cut(facts.method.as_str()),
-        scheme: scheme(exchange),
-        authority: authority
-            .map(|a| cut(&String::from_utf8_lossy(a.as_bytes())))
-            .unwrap_or_default(),
-        path: cut(facts.uri.path()),
-        status: exchange.status,
-        outcome: exchange.outcome.unwrap_or(Outcome::ClientGone),
-        request_bytes: with_tunnel(exchange.request.and_then(length), tunnel.down),
-        response_bytes: with_tunnel(exchange.response.and_then(length), tunnel.up),
-        down: leg(
-            over_tcp(exchange.down),
-            exchange.down_earlier,
-            exchange.down_tcp,
-        ),
-        up: exchange
-            .up
-            .as_ref()
-            .map(|up| leg(server_ends(&up.ends), up.earlier, up.tcp)),
-        down_stream: share(exchange.stream, exchange.request, exchange.response),
-        up_stream: exchange
-            .up
-            .as_ref()
-            .and_then(|up| share(up.stream, up.request, up.response)),
-        milestones,
-        client_queue: client.map_or(QueueWatch::NOT_WATCHED, |watch| watch.queue),
-        client_process: client.and_then(|watch| watch.process.clone()),
-        server_queue: server.map_or(QueueWatch::NOT_WATCHED, |watch| watch.queue),
-        server_process: server.and_then(|watch| watch.process.clone()),
-        sources,
-        clock_step_ns: exchange.clock_step_ns,
-    })
 }
 
 fn watched(
@@ -111,8 +141,9 @@ fn watched(
     }
 }
 
+/// They are noted in their order, as far as it is known beforehand.
 fn own_stamps(exchange: &OpenExchange) -> Milestones {
-    let mut milestones = Milestones::default();
+    let mut milestones = Milestones::with_capacity(STAMPS);
     if let Some(ns) = exchange.accepted_ns {
         milestones.note(Milestone::DownConnected, Stamp::at(ns, Source::User));
         arrival(&mut milestones, Milestone::DownTlsDone, exchange.down_tls);
@@ -126,6 +157,9 @@ fn own_stamps(exchange: &OpenExchange) -> Milestones {
             Milestone::DownRequestLast,
         ],
     );
+    if let Some(up) = &exchange.up {
+        up_stamps(&mut milestones, up);
+    }
     if let Some(interim) = exchange.sent_continue {
         milestones.note(Milestone::DownContinue, interim.head.stamp());
     }
@@ -138,9 +172,6 @@ fn own_stamps(exchange: &OpenExchange) -> Milestones {
             Milestone::DownResponseLast,
         ],
     );
-    if let Some(up) = &exchange.up {
-        up_stamps(&mut milestones, up);
-    }
     if let Some(tunnel) = &exchange.tunnel {
         let down = [Milestone::DownTunnelFirst, Milestone::DownTunnelLast];
         let up = [Milestone::UpTunnelFirst, Milestone::UpTunnelLast];
@@ -218,13 +249,13 @@ fn departures(
 }
 
 /// What the client asked for: by the URL it gave whole, else by what it asked over.
-fn scheme(exchange: &OpenExchange) -> String {
+fn scheme(exchange: &OpenExchange) -> &str {
     let over = if exchange.down_tls.is_some() {
         "https"
     } else {
         "http"
     };
-    exchange.facts.uri.scheme_str().unwrap_or(over).to_owned()
+    exchange.facts.uri.scheme_str().unwrap_or(over)
 }
 
 fn capture_state(told: Told, state: SourceState) -> SourceState {
@@ -254,21 +285,18 @@ fn identity(exchange: &OpenExchange) -> Option<(TraceId, SpanId, Option<SpanId>,
     Some((trace.trace_id, own, Some(trace.span_id), trace.sampled))
 }
 
-fn over_tcp(ends: LegAddresses) -> [String; 2] {
-    [ends.local, ends.peer].map(|end| end.to_string())
-}
-
-fn server_ends(ends: &ServerEnds) -> [String; 2] {
+/// The ends of the connection to the server.
+fn server_ends<'a>(texts: &'a mut LegTexts, ends: &ServerEnds) -> [Cow<'a, str>; 2] {
     match ends {
-        ServerEnds::Tcp(ends) => over_tcp(*ends),
+        ServerEnds::Tcp(ends) => texts.of(*ends).map(Cow::Borrowed),
         ServerEnds::Unix(path) => {
-            let path = cut(&path.to_string_lossy());
-            [String::new(), path].map(|path| format!("{UNIX_PREFIX}{path}"))
+            let path = path.to_string_lossy();
+            ["", cut(&path)].map(|path| Cow::Owned(format!("{UNIX_PREFIX}{path}")))
         }
     }
 }
 
-fn leg([local, peer]: [String; 2], earlier_exchanges: i64, tcp: TcpSpan) -> Leg {
+fn leg<T>([local, peer]: [T; 2], earlier_exchanges: i64, tcp: TcpSpan) -> Leg<T> {
     Leg {
         local,
         peer,
@@ -314,7 +342,15 @@ fn with_tunnel(message: Option<i64>, flow: Flow) -> Option<i64> {
     message.map(|message| message.saturating_add(inside))
 }
 
-fn cut(text: &str) -> String {
+/// What a client sent, as text.
+fn lossy(bytes: &[u8]) -> Cow<'_, str> {
+    match String::from_utf8_lossy(bytes) {
+        Cow::Borrowed(text) => Cow::Borrowed(cut(text)),
+        Cow::Owned(text) => Cow::Owned(cut(&text).to_owned()),
+    }
+}
+
+fn cut(text: &str) -> &str {
     let end = text.floor_char_boundary(LONGEST_TEXT.min(text.len()));
-    text.get(..end).unwrap_or_default().to_owned()
+    text.get(..end).unwrap_or_default()
 }

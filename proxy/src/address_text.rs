@@ -1,0 +1,58 @@
+//! Addresses as text, written anew only where they change.
+
+use std::fmt::Write as _;
+use std::net::SocketAddr;
+
+use crate::journal::LegAddresses;
+
+/// The texts of both ends of one leg of the exchange that was looked at last.
+#[derive(Debug, Default)]
+pub(crate) struct LegTexts {
+    local: AddressText,
+    peer: AddressText,
+}
+
+impl LegTexts {
+    /// The proxy's end and the other.
+    pub(crate) fn of(&mut self, ends: LegAddresses) -> [&str; 2] {
+        [self.local.of(ends.local), self.peer.of(ends.peer)]
+    }
+}
+
+#[derive(Debug, Default)]
+struct AddressText {
+    address: Option<SocketAddr>,
+    text: String,
+}
+
+impl AddressText {
+    fn of(&mut self, address: SocketAddr) -> &str {
+        if self.address != Some(address) {
+            self.text.clear();
+            // Writing to a `String` does not fail.
+            let written = write!(self.text, "{address}");
+            self.address = written.is_ok().then_some(address);
+        }
+        &self.text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_follows_its_address() {
+        let mut texts = LegTexts::default();
+        let ends = |local: &str, peer: &str| {
+            LegAddresses::new(local.parse().unwrap(), peer.parse().unwrap())
+        };
+        for [local, peer] in [
+            ["127.0.0.1:80", "127.0.0.1:4711"],
+            ["127.0.0.1:80", "[::1]:4711"],
+            ["10.0.0.1:80", "[::1]:4711"],
+        ] {
+            assert_eq!(texts.of(ends(local, peer)), [local, peer]);
+        }
+    }
+}
