@@ -111,7 +111,7 @@ impl Shipper {
             () = cut_off => false,
         };
         if !all_sent {
-            let left = self.in_flight.saturating_add(self.queue.len());
+            let left = self.in_flight.saturating_add(self.queue.abandon());
             self.metrics.dropped(Dropped::Stopped, left as u64);
             tracing::warn!(records = left, "records not shipped before the end");
         }

@@ -63,9 +63,9 @@ impl Queue {
             batches,
             records,
             spare,
-            ..
+            closed,
         } = &mut *waiting;
-        if *records >= self.room {
+        if *closed || *records >= self.room {
             return false;
         }
         let has_space = |opened: &Opened| opened.batch.len() < BATCH;
@@ -90,6 +90,14 @@ impl Queue {
     pub(super) fn close(&self) {
         self.waiting().closed = true;
         self.news.notify_one();
+    }
+
+    /// Takes no record any more, and lets go of those in it; says how many these were.
+    pub(super) fn abandon(&self) -> usize {
+        let mut waiting = self.waiting();
+        waiting.closed = true;
+        waiting.batches.clear();
+        std::mem::take(&mut waiting.records)
     }
 
     /// Waits for a batch that is full or has waited long enough; `None` once the queue is closed
@@ -193,6 +201,18 @@ mod tests {
         assert_eq!(ready(&queue), []);
         queue.close();
         assert_eq!(queue.next().await.map(|batch| batch.len()), Some(1));
+        assert!(queue.next().await.is_none());
+    }
+
+    #[tokio::test]
+    async fn what_was_abandoned_is_counted_and_no_more_is_taken() {
+        let queue = Queue::new(BATCH);
+        for number in [1, 2, 3] {
+            assert!(queue.add(&record(number, true)));
+        }
+        assert_eq!(queue.abandon(), 3);
+        assert!(!queue.add(&record(4, true)));
+        assert_eq!(queue.len(), 0);
         assert!(queue.next().await.is_none());
     }
 }
