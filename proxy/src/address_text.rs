@@ -5,11 +5,14 @@ use std::net::SocketAddr;
 
 use crate::journal::LegAddresses;
 
-/// The texts of both ends of one leg of the exchange that was looked at last.
+/// Texts kept for each end of a leg.
+const KEPT: usize = 256;
+
+/// The texts of both ends of one leg.
 #[derive(Debug, Default)]
 pub(crate) struct LegTexts {
-    local: AddressText,
-    peer: AddressText,
+    local: AddressTexts,
+    peer: AddressTexts,
 }
 
 impl LegTexts {
@@ -19,10 +22,28 @@ impl LegTexts {
     }
 }
 
-#[derive(Debug, Default)]
+/// The texts of the addresses that were met last, each in a place that its port gives.
+#[derive(Debug)]
+struct AddressTexts(Vec<AddressText>);
+
+#[derive(Clone, Debug, Default)]
 struct AddressText {
     address: Option<SocketAddr>,
     text: String,
+}
+
+impl Default for AddressTexts {
+    fn default() -> Self {
+        Self(vec![AddressText::default(); KEPT])
+    }
+}
+
+impl AddressTexts {
+    fn of(&mut self, address: SocketAddr) -> &str {
+        let place = self.0.get_mut(usize::from(address.port()) % KEPT);
+        // A port always gives a place.
+        place.map_or("", |kept| kept.of(address))
+    }
 }
 
 impl AddressText {
@@ -51,6 +72,8 @@ mod tests {
             ["127.0.0.1:80", "127.0.0.1:4711"],
             ["127.0.0.1:80", "[::1]:4711"],
             ["10.0.0.1:80", "[::1]:4711"],
+            ["127.0.0.1:80", "[::1]:4967"],
+            ["127.0.0.1:80", "[::1]:4711"],
         ] {
             assert_eq!(texts.of(ends(local, peer)), [local, peer]);
         }

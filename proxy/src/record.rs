@@ -344,9 +344,9 @@ fn with_tunnel(message: Option<i64>, flow: Flow) -> Option<i64> {
 
 /// What a client sent, as text.
 fn lossy(bytes: &[u8]) -> Cow<'_, str> {
-    match String::from_utf8_lossy(bytes) {
-        Cow::Borrowed(text) => Cow::Borrowed(cut(text)),
-        Cow::Owned(text) => Cow::Owned(cut(&text).to_owned()),
+    match str::from_utf8(bytes) {
+        Ok(text) => Cow::Borrowed(cut(text)),
+        Err(_) => Cow::Owned(cut(&String::from_utf8_lossy(bytes)).to_owned()),
     }
 }
 

@@ -41,6 +41,7 @@ macro_rules! milestones {
 
             /// The key of the attribute that holds the stamp that `source` gave: written out
             /// here, so that nobody has to put it together for each stamp of each exchange.
+            #[inline]
             pub(crate) const fn stamp_key(self, source: Source) -> &'static str {
                 match self { $(Self::$variant => stamp_key!($name, source),)+ }
             }
@@ -147,6 +148,7 @@ impl Milestones {
 
     /// Notes a stamp; a second one of the same milestone and source replaces the first. It costs
     /// least where stamps come in their order.
+    #[inline]
     pub fn note(&mut self, milestone: Milestone, stamp: Stamp<ProxyClock>) {
         let key = |(m, s): &(Milestone, Stamp<ProxyClock>)| (*m, s.source());
         let new = (milestone, stamp.source());

@@ -82,11 +82,6 @@ fn tag(out: &mut Vec<u8>, field: u8, kind: u8) {
 /// Writes an integer in groups of seven bits, the lowest first.
 #[inline]
 fn varint(out: &mut Vec<u8>, mut value: u64) {
-    if (1 << 56..1 << 63).contains(&value) {
-        // Times are such integers, and most of a record is times.
-        out.extend_from_slice(&(eight_groups(value) | MORE).to_le_bytes());
-        value >>= 56;
-    }
     while value > 0x7f {
         out.push(low_bits(value) | 0x80);
         value >>= 7;
@@ -94,15 +89,20 @@ fn varint(out: &mut Vec<u8>, mut value: u64) {
     out.push(low_bits(value));
 }
 
-/// In each byte the bit that says that another follows.
-const MORE: u64 = 0x8080_8080_8080_8080;
-
-/// The lowest eight groups of seven bits, each in a byte: halves, quarters and then single groups
-/// are moved apart.
-const fn eight_groups(value: u64) -> u64 {
+/// The encoding of an integer that takes nine bytes, as times in nanoseconds do from 1972 on.
+#[inline]
+pub(super) fn nine_bytes(value: u64) -> Option<[u8; 9]> {
+    if !(1 << 56..1 << 63).contains(&value) {
+        return None;
+    }
+    // The lowest eight groups, each in a byte: halves, quarters and then single groups are moved
+    // apart.
     let halves = (value & 0x0fff_ffff) | (value & 0x00ff_ffff_f000_0000) << 4;
     let quarters = (halves & 0x0000_3fff_0000_3fff) | (halves & 0x0fff_c000_0fff_c000) << 2;
-    (quarters & 0x007f_007f_007f_007f) | (quarters & 0x3f80_3f80_3f80_3f80) << 1
+    let groups = (quarters & 0x007f_007f_007f_007f) | (quarters & 0x3f80_3f80_3f80_3f80) << 1;
+    // Each has the bit that says that another follows.
+    let [a, b, c, d, e, f, g, h] = (groups | 0x8080_8080_8080_8080).to_le_bytes();
+    Some([a, b, c, d, e, f, g, h, low_bits(value >> 56)])
 }
 
 fn low_bits(value: u64) -> u8 {
@@ -122,6 +122,9 @@ mod tests {
             varint(&mut out, value);
             assert_eq!(out.len(), integer_size(value), "{value}");
             assert_eq!(read_varint(&out), Some((value, &[][..])));
+            let nine = nine_bytes(value);
+            assert_eq!(nine.is_some(), out.len() == 9, "{value}");
+            assert!(nine.is_none_or(|nine| out == nine), "{value}");
         }
     }
 
