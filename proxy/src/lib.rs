@@ -45,7 +45,6 @@ pub mod fuzzing;
 pub mod proxy;
 pub mod tls;
 
-mod address_text;
 mod admin;
 mod capture_thread;
 mod client_http;

@@ -1,29 +1,28 @@
 //! From the raw stamps of an exchange to its record.
 
+mod address_text;
+mod stamps;
+
 use std::borrow::Cow;
 
 use opentelemetry_sdk::trace::{IdGenerator, RandomIdGenerator};
-use skewtap_core::clock::{Source, Stamp};
 use skewtap_core::endpoint::QueueWatch;
 use skewtap_core::exchange::{
     ExchangeRecord, Leg, Outcome, SourceState, Sources, StreamShare, TcpFigures, UNIX_PREFIX,
 };
 use skewtap_core::ids::{SpanId, TraceId};
 use skewtap_core::milestone::{Milestone, Milestones};
-use skewtap_host::WatchResult;
 
-use crate::address_text::LegTexts;
 use crate::capture_thread::SeenPackets;
-use crate::journal::{Flow, OpenExchange, ServerEnds, StreamPart, TcpSpan, UpSide};
+use crate::journal::{Flow, OpenExchange, ServerEnds, StreamPart, TcpSpan};
 use crate::message_log::Message;
-use crate::moment::{Arrival, Departure};
+use crate::moment::Arrival;
 use crate::wire_join::{self, Told};
+
+use address_text::LegTexts;
 
 /// Longest text taken from a request, in bytes; the rest is cut off.
 const LONGEST_TEXT: usize = 2_048;
-
-/// Room for the stamps of most exchanges.
-const STAMPS: usize = 32;
 
 /// A record that borrows from its exchange and its recorder.
 pub(crate) type Record<'a> = ExchangeRecord<Cow<'a, str>>;
@@ -54,12 +53,12 @@ impl Recorder {
         exchange: &'a OpenExchange,
         activity: Option<Arrival>,
     ) -> Option<Record<'a>> {
-        let mut milestones = own_stamps(exchange);
-        arrival(&mut milestones, Milestone::ClientNextActivity, activity);
+        let mut milestones = stamps::of_own_sockets(exchange);
+        stamps::arrival(&mut milestones, Milestone::ClientNextActivity, activity);
         let sources = self.at_work(exchange, &mut milestones);
         let [client, server] = [&exchange.client_watch, &exchange.server_watch]
             .map(|slot| slot.as_ref().and_then(|slot| slot.get()));
-        watched(&mut milestones, client, server);
+        stamps::of_watches(&mut milestones, client, server);
         let (trace_id, span_id, parent_span_id, sampled) = identity(exchange)?;
         let facts = &exchange.facts;
         let authority = facts.authority.as_ref();
@@ -112,139 +111,6 @@ impl Recorder {
         };
         sources.capture = capture_state(told, packets.state());
         sources
-    }
-}
-
-fn watched(
-    milestones: &mut Milestones,
-    client: Option<&WatchResult>,
-    server: Option<&WatchResult>,
-) {
-    let found = [
-        (
-            Milestone::ClientPickedUp,
-            client.and_then(|watch| watch.picked_up),
-        ),
-        (
-            Milestone::ServerPickedUp,
-            server.and_then(|watch| watch.picked_up),
-        ),
-        (
-            Milestone::ServerAccepted,
-            server.and_then(|watch| watch.accepted),
-        ),
-    ];
-    for (milestone, stamp) in found {
-        if let Some(stamp) = stamp {
-            milestones.note(milestone, stamp);
-        }
-    }
-}
-
-/// They are noted in their order, as far as it is known beforehand.
-fn own_stamps(exchange: &OpenExchange) -> Milestones {
-    let mut milestones = Milestones::with_capacity(STAMPS);
-    if let Some(ns) = exchange.accepted_ns {
-        milestones.note(Milestone::DownConnected, Stamp::at(ns, Source::User));
-        arrival(&mut milestones, Milestone::DownTlsDone, exchange.down_tls);
-    }
-    arrivals(
-        &mut milestones,
-        exchange.request,
-        [
-            Milestone::DownRequestFirst,
-            Milestone::DownRequestHead,
-            Milestone::DownRequestLast,
-        ],
-    );
-    if let Some(up) = &exchange.up {
-        up_stamps(&mut milestones, up);
-    }
-    if let Some(interim) = exchange.sent_continue {
-        milestones.note(Milestone::DownContinue, interim.head.stamp());
-    }
-    departures(
-        &mut milestones,
-        exchange.response,
-        [
-            Milestone::DownResponseFirst,
-            Milestone::DownResponseHead,
-            Milestone::DownResponseLast,
-        ],
-    );
-    if let Some(tunnel) = &exchange.tunnel {
-        let down = [Milestone::DownTunnelFirst, Milestone::DownTunnelLast];
-        let up = [Milestone::UpTunnelFirst, Milestone::UpTunnelLast];
-        flow_stamps(&mut milestones, tunnel.down, down);
-        flow_stamps(&mut milestones, tunnel.up, up);
-    }
-    milestones
-}
-
-fn up_stamps(milestones: &mut Milestones, up: &UpSide) {
-    if let Some(connect) = up.connect {
-        milestones.note(Milestone::UpConnectStart, connect.start.stamp());
-        let connected = Stamp::at(connect.connected_ns, Source::User);
-        milestones.note(Milestone::UpConnected, connected);
-        arrival(milestones, Milestone::UpTlsDone, up.tls);
-    }
-    departures(
-        milestones,
-        up.request,
-        [
-            Milestone::UpRequestFirst,
-            Milestone::UpRequestHead,
-            Milestone::UpRequestLast,
-        ],
-    );
-    let interim = up.got_continue.map(|interim| interim.head);
-    arrival(milestones, Milestone::UpContinue, interim);
-    arrivals(
-        milestones,
-        up.response,
-        [
-            Milestone::UpResponseFirst,
-            Milestone::UpResponseHead,
-            Milestone::UpResponseLast,
-        ],
-    );
-    if let Some(ns) = up.closed_ns {
-        milestones.note(Milestone::UpFin, Stamp::at(ns, Source::User));
-    }
-}
-
-fn flow_stamps(milestones: &mut Milestones, flow: Flow, names: [Milestone; 2]) {
-    let (first, last) = flow.times.unzip();
-    for (milestone, at) in names.into_iter().zip([first, last]) {
-        arrival(milestones, milestone, at);
-    }
-}
-
-fn arrival(milestones: &mut Milestones, milestone: Milestone, at: Option<Arrival>) {
-    for stamp in at.into_iter().flat_map(Arrival::stamps) {
-        milestones.note(milestone, stamp);
-    }
-}
-
-fn arrivals(milestones: &mut Milestones, message: Option<Message<Arrival>>, names: [Milestone; 3]) {
-    let Some(message) = message else { return };
-    let times = [Some(message.first), Some(message.head), message.last];
-    for (milestone, at) in names.into_iter().zip(times) {
-        arrival(milestones, milestone, at);
-    }
-}
-
-fn departures(
-    milestones: &mut Milestones,
-    message: Option<Message<Departure>>,
-    names: [Milestone; 3],
-) {
-    let Some(message) = message else { return };
-    let times = [Some(message.first), Some(message.head), message.last];
-    for (milestone, departure) in names.into_iter().zip(times) {
-        if let Some(departure) = departure {
-            milestones.note(milestone, departure.stamp());
-        }
     }
 }
 

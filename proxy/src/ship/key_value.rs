@@ -79,6 +79,11 @@ mod tests {
 
     use super::*;
 
+    fn text(text: &str) -> (BorrowedValue<'_>, Value) {
+        let read = Value::StringValue(text.to_owned());
+        (AttributeValue::Text(text), read)
+    }
+
     #[test]
     fn every_kind_of_value_is_what_otlp_libraries_read() {
         const NOW: i64 = 1_700_000_000_123_456_789;
@@ -93,12 +98,6 @@ mod tests {
             )
         };
         let long = "long".repeat(100);
-        let text = |text| {
-            (
-                AttributeValue::Text(text),
-                Value::StringValue(text.to_owned()),
-            )
-        };
         let int = |int| (AttributeValue::Int(int), Value::IntValue(int));
         for (value, expected) in [
             list([NOW, NOW + 1]),

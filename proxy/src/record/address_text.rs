@@ -10,14 +10,14 @@ const KEPT: usize = 256;
 
 /// The texts of both ends of one leg.
 #[derive(Debug, Default)]
-pub(crate) struct LegTexts {
+pub(super) struct LegTexts {
     local: AddressTexts,
     peer: AddressTexts,
 }
 
 impl LegTexts {
     /// The proxy's end and the other.
-    pub(crate) fn of(&mut self, ends: LegAddresses) -> [&str; 2] {
+    pub(super) fn of(&mut self, ends: LegAddresses) -> [&str; 2] {
         [self.local.of(ends.local), self.peer.of(ends.peer)]
     }
 }
