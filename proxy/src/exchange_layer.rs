@@ -10,12 +10,8 @@ use crate::journal::RequestFacts;
 /// Opens the exchange. The journal closes it when both messages have gone by, or when the
 /// connection ends, whichever is first.
 pub(crate) fn open(connection: &Connection, request: Request<Incoming>) -> Request<Incoming> {
-    let facts = RequestFacts {
-        method: request.method().clone(),
-        uri: request.uri().clone(),
-        version: request.version(),
-        authority: authority(request.uri(), request.headers()),
-    };
+    let (method, uri) = (request.method(), request.uri());
+    let facts = RequestFacts::of(method, uri, request.version(), request.headers());
     connection.journal.borrow_mut().begin(facts);
     request
 }

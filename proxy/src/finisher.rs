@@ -19,7 +19,7 @@ const NOTES_AT_ONCE: usize = 4_096;
 
 /// How long notes gather before they are looked at. A queue that nobody waits at costs those who
 /// fill it no system call; without the pause each exchange would pay for waking this task.
-const GATHERING: Duration = Duration::from_millis(10);
+const GATHERING: Duration = Duration::from_millis(2);
 
 /// What the finisher works with.
 pub(crate) struct Setup {

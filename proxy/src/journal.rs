@@ -11,6 +11,7 @@ mod interim;
 mod leg;
 mod multiplexed;
 mod open_exchange;
+mod request_facts;
 mod server_side;
 mod stream_part;
 mod tunnel;
@@ -41,7 +42,8 @@ use leg::{DownLeg, UpLeg};
 pub(crate) use multiplexed::{Leg, Multiplexed};
 #[cfg(test)]
 pub(crate) use open_exchange::WatchSlot;
-pub(crate) use open_exchange::{OpenExchange, RequestFacts, TcpSpan, UpSide};
+pub(crate) use open_exchange::{OpenExchange, TcpSpan, UpSide};
+pub(crate) use request_facts::RequestFacts;
 pub(crate) use stream_part::StreamPart;
 pub(crate) use tunnel::Flow;
 use waiting::Waiting;

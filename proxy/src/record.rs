@@ -21,9 +21,6 @@ use crate::wire_join::{self, Told};
 
 use address_text::LegTexts;
 
-/// Longest text taken from a request, in bytes; the rest is cut off.
-const LONGEST_TEXT: usize = 2_048;
-
 /// A record that borrows from its exchange and its recorder.
 pub(crate) type Record<'a> = ExchangeRecord<Cow<'a, str>>;
 
@@ -61,7 +58,6 @@ impl Recorder {
         stamps::of_watches(&mut milestones, client, server);
         let (trace_id, span_id, parent_span_id, sampled) = identity(exchange)?;
         let facts = &exchange.facts;
-        let authority = facts.authority.as_ref();
         let tunnel = exchange.tunnel.as_deref().copied().unwrap_or_default();
         let (down, up) = (exchange.down, exchange.up.as_ref());
         Some(ExchangeRecord {
@@ -69,12 +65,10 @@ impl Recorder {
             span_id,
             parent_span_id,
             sampled,
-            method: Cow::Borrowed(cut(facts.method.as_str())),
+            method: Cow::Borrowed(facts.method()),
             scheme: Cow::Borrowed(scheme(exchange)),
-            authority: authority
-                .map(|authority| lossy(authority.as_bytes()))
-                .unwrap_or_default(),
-            path: Cow::Borrowed(cut(facts.uri.path())),
+            authority: Cow::Borrowed(facts.authority()),
+            path: Cow::Borrowed(facts.path()),
             status: exchange.status,
             outcome: exchange.outcome.unwrap_or(Outcome::ClientGone),
             request_bytes: with_tunnel(exchange.request.and_then(length), tunnel.down),
@@ -121,7 +115,7 @@ fn scheme(exchange: &OpenExchange) -> &str {
     } else {
         "http"
     };
-    exchange.facts.uri.scheme_str().unwrap_or(over)
+    exchange.facts.scheme().unwrap_or(over)
 }
 
 fn capture_state(told: Told, state: SourceState) -> SourceState {
@@ -157,7 +151,7 @@ fn server_ends<'a>(texts: &'a mut LegTexts, ends: &ServerEnds) -> [Cow<'a, str>;
         ServerEnds::Tcp(ends) => texts.of(*ends).map(Cow::Borrowed),
         ServerEnds::Unix(path) => {
             let path = path.to_string_lossy();
-            ["", cut(&path)].map(|path| Cow::Owned(format!("{UNIX_PREFIX}{path}")))
+            ["", &*path].map(|path| Cow::Owned(format!("{UNIX_PREFIX}{path}")))
         }
     }
 }
@@ -206,17 +200,4 @@ fn behind<T>(message: Message<T>) -> Option<i64> {
 fn with_tunnel(message: Option<i64>, flow: Flow) -> Option<i64> {
     let inside = i64::try_from(flow.bytes).unwrap_or(i64::MAX);
     message.map(|message| message.saturating_add(inside))
-}
-
-/// What a client sent, as text.
-fn lossy(bytes: &[u8]) -> Cow<'_, str> {
-    match str::from_utf8(bytes) {
-        Ok(text) => Cow::Borrowed(cut(text)),
-        Err(_) => Cow::Owned(cut(&String::from_utf8_lossy(bytes)).to_owned()),
-    }
-}
-
-fn cut(text: &str) -> &str {
-    let end = text.floor_char_boundary(LONGEST_TEXT.min(text.len()));
-    text.get(..end).unwrap_or_default()
 }

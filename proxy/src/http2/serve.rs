@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 use super::servers::Servers;
 use super::stream;
 use crate::exchange_error::ExchangeError;
-use crate::journal::{Leg, Multiplexed};
+use crate::journal::{Leg, Multiplexed, RequestFacts};
 use crate::patience::{Doing, Late, Patience};
 use crate::stamped_io::{StampedIo, Witness};
 use crate::target::Target;
@@ -155,7 +155,8 @@ fn accept(client: &Rc<Client>, streams: &mut JoinSet<()>, (request, respond): St
     let (mut head, body) = request.into_parts();
     let number = respond.stream_id().as_u32();
     let mut journal = client.journal.borrow_mut();
-    journal.begin(number, stream::facts(&head));
+    let facts = RequestFacts::of(&head.method, &head.uri, head.version, &head.headers);
+    journal.begin(number, facts);
     if let Some(context) = trace_context::read_or_add(&mut head.headers) {
         journal.note_trace(number, context);
     }

@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use h2::server::SendResponse;
 use h2::{Reason, RecvStream, SendStream};
-use http::{Method, Request, Response, request};
+use http::{Method, Request, Response};
 use skewtap_core::exchange::Outcome;
 
 use super::asked::{Answer, StreamAnswer};
@@ -18,9 +18,8 @@ use super::serve::Client;
 use super::servers::StreamServer;
 use super::stream_body::StreamBody;
 use crate::exchange_error::{ExchangeError, HttpError};
-use crate::journal::RequestFacts;
 use crate::relayed_body::{Pieces, RequestBody, ResponseBody};
-use crate::{exchange_layer, hop_by_hop, reply_on_error};
+use crate::{hop_by_hop, reply_on_error};
 
 /// Why a stream's exchange went no further.
 enum Cut {
@@ -308,16 +307,6 @@ fn answer(client: &Client, number: u32, error: &ExchangeError, respond: &mut Sen
         .and_then(|mut out| out.send_data(text.unwrap_or_default(), true));
     if sent.is_err() {
         client.fault(number, Outcome::ClientGone);
-    }
-}
-
-/// What the record needs of a request that came on a stream.
-pub(super) fn facts(head: &request::Parts) -> RequestFacts {
-    RequestFacts {
-        method: head.method.clone(),
-        uri: head.uri.clone(),
-        version: head.version,
-        authority: exchange_layer::authority(&head.uri, &head.headers),
     }
 }
 

@@ -16,7 +16,8 @@ use std::rc::Rc;
 use skewtap_core::exchange::Outcome;
 
 use super::leg::{Connected, DownLeg, HttpVersion, LegAddresses, UpLeg};
-use super::open_exchange::{OpenExchange, RequestFacts};
+use super::open_exchange::OpenExchange;
+use super::request_facts::RequestFacts;
 use super::stream_part::StreamPart;
 use super::watches::Watches;
 use crate::metrics::Dropped;

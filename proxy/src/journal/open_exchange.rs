@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use http::{Method, Uri, Version};
+use http::Version;
 use skewtap_core::exchange::Outcome;
 use skewtap_host::WatchResult;
 use skewtap_sockstamp::TcpInfo;
@@ -10,21 +10,12 @@ use skewtap_sockstamp::TcpInfo;
 use super::Side;
 use super::clock_step::ClockDifference;
 use super::leg::{ConnectTimes, DownLeg, LegAddresses, ServerEnds};
+use super::request_facts::RequestFacts;
 use super::stream_part::StreamPart;
 use super::tunnel::{Flow, Tunnel};
 use crate::message_log::Message;
 use crate::moment::{Arrival, Departure};
 use crate::trace_context::TraceContext;
-
-/// What the record needs of a request.
-#[derive(Clone, Debug)]
-pub(crate) struct RequestFacts {
-    pub(crate) method: Method,
-    pub(crate) uri: Uri,
-    pub(crate) version: Version,
-    /// Host and port asked for, where the request names them.
-    pub(crate) authority: Option<http::HeaderValue>,
-}
 
 /// Where the result of a watch is put when it is over.
 pub(crate) type WatchSlot = Arc<OnceLock<WatchResult>>;

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use http::{Method, Uri, Version};
+use http::{HeaderMap, Method, Uri, Version};
 use skewtap_core::endpoint::QueueWatch;
 use skewtap_host::WatchResult;
 
@@ -19,12 +19,8 @@ fn waits() -> Waits {
 
 fn exchange(id: u64, watch: Option<&WatchSlot>) -> Box<OpenExchange> {
     let address = "127.0.0.1:1".parse().unwrap();
-    let facts = RequestFacts {
-        method: Method::GET,
-        uri: Uri::from_static("/"),
-        version: Version::HTTP_11,
-        authority: None,
-    };
+    let (uri, version) = (Uri::from_static("/"), Version::HTTP_11);
+    let facts = RequestFacts::of(&Method::GET, &uri, version, &HeaderMap::new());
     let ends = LegAddresses::new(address, address);
     let mut exchange = OpenExchange::bare(id, facts, ends);
     exchange.client_watch = watch.cloned();
