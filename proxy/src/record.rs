@@ -11,7 +11,9 @@ use skewtap_core::milestone::{Milestone, Milestones};
 use skewtap_host::WatchResult;
 
 use crate::capture_thread::SeenPackets;
-use crate::journal::{Flow, LegAddresses, OpenExchange, ServerEnds, StreamPart, TcpSpan, UpSide};
+use crate::journal::{
+    Carried, Flow, LegAddresses, OpenExchange, ServerEnds, Side, StreamPart, TcpSpan, UpSide,
+};
 use crate::message_log::Message;
 use crate::moment::{Arrival, Departure};
 use crate::wire_join::{self, Told};
@@ -45,7 +47,6 @@ pub(crate) fn of(
     let (trace_id, span_id, parent_span_id, sampled) = identity(exchange)?;
     let facts = &exchange.facts;
     let authority = facts.authority.as_ref();
-    let tunnel = exchange.tunnel.as_deref().copied().unwrap_or_default();
     Some(ExchangeRecord {
         trace_id,
         span_id,
@@ -59,8 +60,8 @@ pub(crate) fn of(
         path: cut(facts.uri.path()),
         status: exchange.status,
         outcome: exchange.outcome.unwrap_or(Outcome::ClientGone),
-        request_bytes: with_tunnel(exchange.request.and_then(length), tunnel.down),
-        response_bytes: with_tunnel(exchange.response.and_then(length), tunnel.up),
+        request_bytes: bytes(exchange, exchange.request.and_then(length), Side::Down),
+        response_bytes: bytes(exchange, exchange.response.and_then(length), Side::Up),
         down: leg(
             over_tcp(exchange.down),
             exchange.down_earlier,
@@ -217,12 +218,15 @@ fn departures(
     }
 }
 
-/// What the client asked for: by the URL it gave whole, else by what it asked over.
+/// What the client asked for: by the URL it gave whole, else by what it asked over; what a tunnel
+/// that it did not ask for has inside.
 fn scheme(exchange: &OpenExchange) -> String {
-    let over = if exchange.down_tls.is_some() {
-        "https"
-    } else {
-        "http"
+    let tunnel = exchange.tunnel.as_deref();
+    let over = match tunnel.and_then(|tunnel| tunnel.carried.as_ref()) {
+        Some(Carried::Tls(_)) => "tls",
+        Some(Carried::Unknown) => "tcp",
+        None if exchange.down_tls.is_some() => "https",
+        None => "http",
     };
     exchange.facts.uri.scheme_str().unwrap_or(over).to_owned()
 }
@@ -309,9 +313,15 @@ fn behind<T>(message: Message<T>) -> Option<i64> {
     i64::try_from(message.interleaved?.others).ok()
 }
 
-fn with_tunnel(message: Option<i64>, flow: Flow) -> Option<i64> {
-    let inside = i64::try_from(flow.bytes).unwrap_or(i64::MAX);
-    message.map(|message| message.saturating_add(inside))
+/// Bytes of a message and of what came after it from the same side through a tunnel.
+fn bytes(exchange: &OpenExchange, message: Option<i64>, from: Side) -> Option<i64> {
+    let message = message.or(exchange.is_carried().then_some(0))?;
+    let tunnel = exchange.tunnel.as_deref();
+    let inside = tunnel.map_or(0, |tunnel| match from {
+        Side::Down => tunnel.down.bytes,
+        Side::Up => tunnel.up.bytes,
+    });
+    Some(message.saturating_add(i64::try_from(inside).unwrap_or(i64::MAX)))
 }
 
 fn cut(text: &str) -> String {

@@ -80,6 +80,15 @@ impl Transport {
         Poll::Ready(Ok(space.get(..count).unwrap_or_default()))
     }
 
+    /// Waits until there is something to look at; whether nothing will come after that.
+    ///
+    /// # Errors
+    /// The socket cannot be watched.
+    pub(crate) async fn readable(&self) -> io::Result<bool> {
+        let ready = self.socket.ready(Interest::READABLE).await?;
+        Ok(ready.is_read_closed())
+    }
+
     /// Makes the next look wait until more bytes have come than there are.
     pub(crate) fn wait_for_more(&self) {
         let nothing_new = || Err::<(), _>(io::ErrorKind::WouldBlock.into());

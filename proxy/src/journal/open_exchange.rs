@@ -26,6 +26,19 @@ pub(crate) struct RequestFacts {
     pub(crate) authority: Option<http::HeaderValue>,
 }
 
+impl RequestFacts {
+    /// Of a tunnel to `authority` that no request asked for.
+    pub(super) fn of_tunnel(authority: &str) -> Self {
+        Self {
+            // What OpenTelemetry has for a method that is not known.
+            method: Method::from_bytes(b"_OTHER").unwrap_or(Method::CONNECT),
+            uri: authority.parse().unwrap_or_default(),
+            version: Version::default(),
+            authority: authority.parse().ok(),
+        }
+    }
+}
+
 /// Where the result of a watch is put when it is over.
 pub(crate) type WatchSlot = Arc<OnceLock<WatchResult>>;
 
@@ -276,10 +289,17 @@ impl OpenExchange {
         })
     }
 
+    /// Whether it is a connection that began as a tunnel.
+    pub(crate) fn is_carried(&self) -> bool {
+        let tunnel = self.tunnel.as_ref();
+        tunnel.is_some_and(|tunnel| tunnel.carried.is_some())
+    }
+
     /// Settles how the exchange ended.
     pub(super) fn settle(&mut self) {
         let cut_short = || self.fault.unwrap_or(Outcome::ClientGone);
-        let outcome = if self.response_was_written() && self.tunnel.is_some() {
+        let all_tunnel = self.is_carried();
+        let outcome = if all_tunnel || (self.response_was_written() && self.tunnel.is_some()) {
             Outcome::Upgraded
         } else if self.response_was_written() {
             Outcome::Complete
