@@ -61,7 +61,7 @@ pub(crate) async fn serve(
     };
     if let Some(config) = &worker.tls_server {
         let session = TlsSession::accept(Arc::clone(config), None, 0);
-        let securing = secure(&worker, &mut client.transport, session);
+        let securing = Box::pin(secure(&worker, &mut client.transport, session));
         client.tls = stop.run_until_cancelled(securing).await.flatten();
         if client.tls.is_none() {
             return;
@@ -77,12 +77,16 @@ pub(crate) async fn serve(
     serve_http(worker, client, stop).await;
 }
 
+/// What is seldom needed, or only by one version of HTTP, is boxed here and below: it would be part
+/// of the task of every connection, whose size is what an idle connection costs.
 async fn serve_http(worker: Rc<Worker>, client: Client, stop: CancellationToken) {
     let redirected = client.destination.is_some();
     let with = (&*worker.config, &worker.scratch);
     let begins = preface::of(&client.transport, with, redirected);
     match stop.run_until_cancelled(begins).await.flatten() {
-        Some(Begins::Http(HttpVersion::Http1)) => serve_messages(worker, client, stop).await,
+        Some(Begins::Http(HttpVersion::Http1)) => {
+            Box::pin(serve_messages(worker, client, stop)).await;
+        }
         Some(Begins::Http(HttpVersion::Http2)) => {
             Box::pin(http2::serve(worker, client, stop)).await;
         }
@@ -122,7 +126,7 @@ async fn serve_messages(worker: Rc<Worker>, client: Client, stop: CancellationTo
         let early = http.into_parts().read_buf;
         match leave_http(&connection).await {
             Some(Beyond::Tunnel(server)) => {
-                carry(&connection, End { transport, early }, server).await;
+                Box::pin(carry(&connection, End { transport, early }, server)).await;
             }
             Some(Beyond::Intercepted(target, config)) => {
                 let sent = connection.journal.borrow().sent_to_client();
@@ -135,19 +139,19 @@ async fn serve_messages(worker: Rc<Worker>, client: Client, stop: CancellationTo
                     destination: Some(target),
                 };
                 let worker = Rc::clone(&connection.worker);
-                intercept(worker, opened, (config, early, sent), stop).await;
+                Box::pin(intercept(worker, opened, (config, early, sent), stop)).await;
             }
             None => {}
         }
         return;
     }
-    send_what_is_owed(&connection).await;
+    Box::pin(send_what_is_owed(&connection)).await;
     let ended = ended.unwrap_or_else(|error| {
         connection.worker.metrics.connection_error(&error);
         tracing::debug!(error = %error, "connection from a client ended");
         Ended::ByProxy
     });
-    farewell::say(&connection, &transport, ended, &stop).await;
+    Box::pin(farewell::say(&connection, &transport, ended, &stop)).await;
     drop(closing);
 }
 
@@ -254,7 +258,7 @@ pub(crate) async fn intercept(
     client.tls = stop.run_until_cancelled(securing).await.flatten();
     if client.tls.is_some() {
         // Inside, the same begins anew.
-        Box::pin(serve_http(worker, client, stop)).await;
+        serve_http(worker, client, stop).await;
     }
 }
 

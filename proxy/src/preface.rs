@@ -44,7 +44,8 @@ pub(crate) async fn of(
     let first = timeout(config.idle_timeout, first).await.ok()?;
     let told = match first {
         Ok(Some(None)) => {
-            let whole = look(transport, scratch, judge);
+            // Seldom needed, and not to be a part of every connection's task.
+            let whole = Box::pin(look(transport, scratch, judge));
             timeout(config.head_timeout, whole).await
         }
         Ok(Some(told)) => Ok(Ok(told)),
