@@ -5,6 +5,7 @@
 //! failure is not answered, since nobody knows in which language: the client's connection is reset.
 
 use std::cell::RefCell;
+use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -59,24 +60,28 @@ pub(crate) async fn unless_server_speaks(
 }
 
 async fn first(worker: &Worker, client: &Client) -> First {
-    // What is wrong with the socket shows when it is read.
-    let client_speaks = async { drop(client.transport.readable().await) };
-    if timeout(SILENCE, client_speaks).await.is_ok() {
+    if timeout(SILENCE, speaks(&client.transport)).await.is_ok() {
         return First::Client;
     }
     let server_speaks = async {
         let dialled = dial(worker, client).await;
         if let Ok(server) = &dialled {
-            drop(server.transport.readable().await);
+            speaks(&server.transport).await;
         }
         dialled
     };
     tokio::select! {
         biased;
         dialled = server_speaks => First::Server(dialled),
-        _ = client.transport.readable() => First::Client,
+        () = speaks(&client.transport) => First::Client,
         () = sleep(worker.config.idle_timeout) => First::Nobody,
     }
+}
+
+/// Waits until something has come, be it the end. What is wrong with the socket shows when it is
+/// read.
+async fn speaks(transport: &Transport) {
+    poll_fn(|cx| transport.poll_peek(cx, &mut [0]).map(drop)).await;
 }
 
 /// Serves a client that begins a handshake of TLS: opens that in the server's place if it may, else

@@ -80,7 +80,7 @@ impl Transport {
         Poll::Ready(Ok(space.get(..count).unwrap_or_default()))
     }
 
-    /// Waits until there is something to look at; whether nothing will come after that.
+    /// Waits until there may be something to look at; whether nothing will come after that.
     ///
     /// # Errors
     /// The socket cannot be watched.
