@@ -2,10 +2,11 @@
 
 use std::future::poll_fn;
 use std::io;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::body::Incoming;
@@ -16,9 +17,11 @@ use skewtap_sockstamp::realtime_ns;
 use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
 
+use crate::client_http::ClientHttp;
 use crate::connection::{Beyond, Connection};
 use crate::exchange_error::ExchangeError;
 use crate::farewell::{self, Ended};
+use crate::idle_clock::IdleClock;
 use crate::journal::{Carried, Closing, HttpVersion, Journal, LegAddresses, Side};
 use crate::moment::Read;
 use crate::patience::{Doing, Late, Patience};
@@ -31,6 +34,9 @@ use crate::transport::Transport;
 use crate::tunnel::End;
 use crate::worker::Worker;
 use crate::{http2, passthrough, preface, service_stack, tunnel};
+
+/// How long nothing goes on before the buffers are given back.
+const LULL: Duration = Duration::from_millis(500);
 
 /// A client's connection as it stands once HTTP can begin on it.
 pub(crate) struct Client {
@@ -110,20 +116,10 @@ async fn serve_messages(worker: Rc<Worker>, client: Client, stop: CancellationTo
     let journal = Journal::new(Rc::clone(&worker), addresses, accepted_ns, tls);
     let connection = Rc::new(Connection::new(worker, journal, destination));
     let closing = Closing(Rc::clone(&connection.journal));
-    let witness = Witness::One(Rc::clone(&connection.journal), Side::Down);
-    let scratch = Rc::clone(&connection.worker.scratch);
-    let io = StampedIo::new(transport.clone(), witness, scratch);
-    let mut http = Builder::new()
-        .half_close(true)
-        .preserve_header_case(true)
-        .auto_date_header(false)
-        .header_read_timeout(None)
-        .max_header_size(connection.worker.config.max_head_bytes)
-        .max_buf_size(connection.worker.config.max_head_bytes)
-        .serve_connection(io, service_stack::of(&connection));
+    let mut http = ClientHttp::new(transport.clone(), || begin(&connection, &transport));
     let ended = drive(&mut http, &connection, &transport, &stop).await;
     if ended.is_ok() && connection.journal.borrow().is_tunnel() {
-        let early = http.into_parts().read_buf;
+        let early = http.into_early();
         match leave_http(&connection).await {
             Some(Beyond::Tunnel(server)) => {
                 Box::pin(carry(&connection, End { transport, early }, server)).await;
@@ -155,25 +151,48 @@ async fn serve_messages(worker: Rc<Worker>, client: Client, stop: CancellationTo
     drop(closing);
 }
 
+/// Begins to speak HTTP/1 to a client.
+fn begin(
+    connection: &Rc<Connection>,
+    transport: &Transport,
+) -> HttpConnection<
+    StampedIo,
+    impl HttpService<Incoming, ResBody = ResponseBody, Error = ExchangeError> + use<>,
+> {
+    let witness = Witness::One(Rc::clone(&connection.journal), Side::Down);
+    let scratch = Rc::clone(&connection.worker.scratch);
+    let io = StampedIo::new(transport.clone(), witness, scratch);
+    Builder::new()
+        .half_close(true)
+        .preserve_header_case(true)
+        .auto_date_header(false)
+        .header_read_timeout(None)
+        .max_header_size(connection.worker.config.max_head_bytes)
+        .max_buf_size(connection.worker.config.max_head_bytes)
+        .serve_connection(io, service_stack::of(connection))
+}
+
 /// Drives HTTP on both legs until the client's leg has come to its end.
-async fn drive<S>(
-    http: &mut HttpConnection<StampedIo, S>,
+async fn drive<B, S>(
+    http: &mut ClientHttp<B, S>,
     connection: &Connection,
     client: &Transport,
     stop: &CancellationToken,
 ) -> hyper::Result<Ended>
 where
+    B: Fn() -> HttpConnection<StampedIo, S>,
     S: HttpService<Incoming, ResBody = ResponseBody, Error = ExchangeError>,
 {
     let mut stopped = pin!(stop.cancelled());
     let mut mirror = Mirror::default();
+    let mut lull = IdleClock::default();
     poll_fn(|cx| {
         if !mirror.stopping && stopped.as_mut().poll(cx).is_ready() {
             mirror.stopping = true;
-            Pin::new(&mut *http).graceful_shutdown();
+            http.graceful_shutdown();
         }
         loop {
-            if let Poll::Ready(ended) = Pin::new(&mut *http).poll(cx) {
+            if let Poll::Ready(ended) = http.poll(cx) {
                 return Poll::Ready(ended.map(|()| Ended::ByThem));
             }
             let seen = connection.journal.borrow().up_reads();
@@ -181,15 +200,24 @@ where
             let idle = connection.journal.borrow().is_idle();
             if mirror.server_closed && idle && !mirror.stopping {
                 mirror.stopping = true;
-                Pin::new(&mut *http).graceful_shutdown();
+                http.graceful_shutdown();
             } else if connection.journal.borrow().up_reads() == seen {
                 break;
             }
         }
-        match mirror.poll_client(cx, connection, client) {
-            Poll::Ready(()) => Poll::Ready(Ok(Ended::ByProxy)),
-            Poll::Pending => Poll::Pending,
+        if mirror.poll_client(cx, connection, client).is_ready() {
+            return Poll::Ready(Ok(Ended::ByProxy));
         }
+        if !http.is_at_rest() && !mirror.stopping {
+            let (rests, served) = connection.journal.borrow().rests();
+            if lull.poll(cx, LULL, (rests, served)).is_ready() {
+                http.rest(connection.worker.metrics.connection_rests());
+                connection.rest();
+                // Once more, to wait for a sign of either side.
+                cx.waker().wake_by_ref();
+            }
+        }
+        Poll::Pending
     })
     .await
 }

@@ -50,6 +50,7 @@ mod passthrough;
 mod relay;
 mod reload;
 mod resilience;
+mod resting;
 mod routes;
 mod shipping;
 mod stamps;
