@@ -181,7 +181,7 @@ pub enum ConfigError {
     /// Without an upstream and without forwarding every request would be refused.
     #[error("no upstream is set and forwarding is off; nothing could be served")]
     Nothing,
-    /// A transparent proxy knows where each connection goes, and what is under TLS is not for it.
+    /// A transparent proxy knows where each connection goes, and stands in no server's place by itself.
     #[error("a transparent proxy has no upstream, no routes and no TLS of its own")]
     Transparent,
 }
