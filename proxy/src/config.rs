@@ -181,10 +181,8 @@ pub enum ConfigError {
     /// Without an upstream and without forwarding every request would be refused.
     #[error("no upstream is set and forwarding is off; nothing could be served")]
     Nothing,
-    /// A transparent proxy knows where each connection goes, and opens none up.
-    #[error(
-        "a transparent proxy has no upstream, no routes, no TLS of its own and no interception"
-    )]
+    /// A transparent proxy knows where each connection goes, and stands in no server's place by itself.
+    #[error("a transparent proxy has no upstream, no routes and no TLS of its own")]
     Transparent,
 }
 
@@ -205,8 +203,7 @@ impl Config {
         if !has_server && !self.forward && !self.transparent {
             faults.push(ConfigError::Nothing);
         }
-        let opens_up = self.tls.server.is_some() || self.intercept.is_some();
-        if self.transparent && (has_server || opens_up) {
+        if self.transparent && (has_server || self.tls.server.is_some()) {
             faults.push(ConfigError::Transparent);
         }
         faults.extend(self.otlp.as_ref().and_then(otlp_fault));

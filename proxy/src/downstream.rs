@@ -22,9 +22,10 @@ use crate::connection::{Beyond, Connection};
 use crate::exchange_error::ExchangeError;
 use crate::farewell::{self, Ended};
 use crate::idle_clock::IdleClock;
-use crate::journal::{HttpVersion, Journal, LegAddresses, Side};
+use crate::journal::{Carried, Closing, HttpVersion, Journal, LegAddresses, Side};
 use crate::moment::Read;
 use crate::patience::{Doing, Late, Patience};
+use crate::preface::Begins;
 use crate::relayed_body::ResponseBody;
 use crate::stamped_io::{StampedIo, Witness};
 use crate::target::Target;
@@ -32,7 +33,7 @@ use crate::tls::TlsSession;
 use crate::transport::Transport;
 use crate::tunnel::End;
 use crate::worker::Worker;
-use crate::{http2, preface, service_stack, tunnel};
+use crate::{http2, passthrough, preface, service_stack, tunnel};
 
 /// How long nothing goes on before the buffers are given back.
 const LULL: Duration = Duration::from_millis(500);
@@ -72,16 +73,33 @@ pub(crate) async fn serve(
             return;
         }
     }
+    if client.destination.is_some() {
+        let greeted = passthrough::unless_server_speaks(&worker, client, &stop);
+        match Box::pin(greeted).await {
+            Some(spoken) => client = spoken,
+            None => return,
+        }
+    }
     serve_http(worker, client, stop).await;
 }
 
 /// What is seldom needed, or only by one version of HTTP, is boxed here and below: it would be part
 /// of the task of every connection, whose size is what an idle connection costs.
 async fn serve_http(worker: Rc<Worker>, client: Client, stop: CancellationToken) {
-    let begins = preface::version_of(&client.transport, &worker.config);
+    let redirected = client.destination.is_some();
+    let with = (&*worker.config, &worker.scratch);
+    let begins = preface::of(&client.transport, with, redirected);
     match stop.run_until_cancelled(begins).await.flatten() {
-        Some(HttpVersion::Http1) => Box::pin(serve_messages(worker, client, stop)).await,
-        Some(HttpVersion::Http2) => Box::pin(http2::serve(worker, client, stop)).await,
+        Some(Begins::Http(HttpVersion::Http1)) => {
+            Box::pin(serve_messages(worker, client, stop)).await;
+        }
+        Some(Begins::Http(HttpVersion::Http2)) => {
+            Box::pin(http2::serve(worker, client, stop)).await;
+        }
+        Some(Begins::Tls) => Box::pin(passthrough::serve_tls(worker, client, stop)).await,
+        Some(Begins::Unknown) => {
+            Box::pin(passthrough::carry(worker, client, Carried::Unknown)).await;
+        }
         None => {}
     }
 }
@@ -97,7 +115,7 @@ async fn serve_messages(worker: Rc<Worker>, client: Client, stop: CancellationTo
     } = client;
     let journal = Journal::new(Rc::clone(&worker), addresses, accepted_ns, tls);
     let connection = Rc::new(Connection::new(worker, journal, destination));
-    let closing = Closing(Rc::clone(&connection));
+    let closing = Closing(Rc::clone(&connection.journal));
     let mut http = ClientHttp::new(transport.clone(), || begin(&connection, &transport));
     let ended = drive(&mut http, &connection, &transport, &stop).await;
     if ended.is_ok() && connection.journal.borrow().is_tunnel() {
@@ -248,7 +266,7 @@ async fn carry(connection: &Connection, client: End, server: End) {
 
 /// Opens TLS in the server's place, and serves what is inside. `early` is what the client sent
 /// ahead, and `sent` how much was sent to it.
-async fn intercept(
+pub(crate) async fn intercept(
     worker: Rc<Worker>,
     mut client: Client,
     (config, early, sent): (Arc<ServerConfig>, Bytes, u64),
@@ -286,15 +304,6 @@ async fn send_what_is_owed(connection: &Connection) {
     let allowed = connection.worker.config.drain_timeout;
     if tokio::time::timeout(allowed, sent).await.is_err() {
         tracing::debug!("the end of a request was not taken by the server");
-    }
-}
-
-/// Closes what is open of the journal, also when the task is dropped.
-struct Closing(Rc<Connection>);
-
-impl Drop for Closing {
-    fn drop(&mut self) {
-        self.0.journal.borrow_mut().close();
     }
 }
 

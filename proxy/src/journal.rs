@@ -35,7 +35,7 @@ use crate::strict_head::HeadFault;
 use crate::transport::Transport;
 use crate::worker::Worker;
 
-pub(crate) use ending::is_reset;
+pub(crate) use ending::{Closing, is_reset};
 use interim::InterimQueue;
 pub(crate) use leg::{ConnectTimes, Connected, HttpVersion, LegAddresses, ServerEnds};
 use leg::{DownLeg, UpLeg};
@@ -45,7 +45,7 @@ pub(crate) use open_exchange::WatchSlot;
 pub(crate) use open_exchange::{OpenExchange, TcpSpan, UpSide};
 pub(crate) use request_facts::RequestFacts;
 pub(crate) use stream_part::StreamPart;
-pub(crate) use tunnel::Flow;
+pub(crate) use tunnel::{Carried, Flow};
 use waiting::Waiting;
 use watches::Watches;
 

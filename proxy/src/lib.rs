@@ -66,6 +66,7 @@ mod metrics;
 mod moment;
 mod note;
 mod own_connections;
+mod passthrough;
 mod patience;
 mod pending;
 mod preface;

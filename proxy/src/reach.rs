@@ -62,7 +62,8 @@ async fn reach_unix(path: &Arc<Path>) -> Result<Reached, ExchangeError> {
 }
 
 async fn resolve(target: &Target) -> Result<Vec<SocketAddr>, ExchangeError> {
-    if let Ok(address) = target.host.parse::<IpAddr>() {
+    let known = target.address.or_else(|| target.host.parse().ok());
+    if let Some(address) = known {
         return Ok(vec![SocketAddr::new(address, target.port)]);
     }
     let found = tokio::net::lookup_host((target.host.as_str(), target.port)).await;

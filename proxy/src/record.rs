@@ -14,7 +14,7 @@ use skewtap_core::ids::{SpanId, TraceId};
 use skewtap_core::milestone::{Milestone, Milestones};
 
 use crate::capture_thread::SeenPackets;
-use crate::journal::{Flow, OpenExchange, ServerEnds, StreamPart, TcpSpan};
+use crate::journal::{Carried, OpenExchange, ServerEnds, Side, StreamPart, TcpSpan};
 use crate::message_log::Message;
 use crate::moment::Arrival;
 use crate::wire_join::{self, Told};
@@ -58,7 +58,6 @@ impl Recorder {
         stamps::of_watches(&mut milestones, client, server);
         let (trace_id, span_id, parent_span_id, sampled) = identity(exchange)?;
         let facts = &exchange.facts;
-        let tunnel = exchange.tunnel.as_deref().copied().unwrap_or_default();
         let (down, up) = (exchange.down, exchange.up.as_ref());
         Some(ExchangeRecord {
             trace_id,
@@ -71,8 +70,8 @@ impl Recorder {
             path: Cow::Borrowed(facts.path()),
             status: exchange.status,
             outcome: exchange.outcome.unwrap_or(Outcome::ClientGone),
-            request_bytes: with_tunnel(exchange.request.and_then(length), tunnel.down),
-            response_bytes: with_tunnel(exchange.response.and_then(length), tunnel.up),
+            request_bytes: bytes(exchange, exchange.request.and_then(length), Side::Down),
+            response_bytes: bytes(exchange, exchange.response.and_then(length), Side::Up),
             down: leg(
                 self.down.of(down).map(Cow::Borrowed),
                 exchange.down_earlier,
@@ -108,12 +107,15 @@ impl Recorder {
     }
 }
 
-/// What the client asked for: by the URL it gave whole, else by what it asked over.
+/// What the client asked for: by the URL it gave whole, else by what it asked over; what a tunnel
+/// that it did not ask for has inside.
 fn scheme(exchange: &OpenExchange) -> &str {
-    let over = if exchange.down_tls.is_some() {
-        "https"
-    } else {
-        "http"
+    let tunnel = exchange.tunnel.as_deref();
+    let over = match tunnel.and_then(|tunnel| tunnel.carried.as_ref()) {
+        Some(Carried::Tls(_)) => "tls",
+        Some(Carried::Unknown) => "tcp",
+        None if exchange.down_tls.is_some() => "https",
+        None => "http",
     };
     exchange.facts.scheme().unwrap_or(over)
 }
@@ -197,7 +199,13 @@ fn behind<T>(message: Message<T>) -> Option<i64> {
     i64::try_from(message.interleaved?.others).ok()
 }
 
-fn with_tunnel(message: Option<i64>, flow: Flow) -> Option<i64> {
-    let inside = i64::try_from(flow.bytes).unwrap_or(i64::MAX);
-    message.map(|message| message.saturating_add(inside))
+/// Bytes of a message and of what came after it from the same side through a tunnel.
+fn bytes(exchange: &OpenExchange, message: Option<i64>, from: Side) -> Option<i64> {
+    let message = message.or(exchange.is_carried().then_some(0))?;
+    let tunnel = exchange.tunnel.as_deref();
+    let inside = tunnel.map_or(0, |tunnel| match from {
+        Side::Down => tunnel.down.bytes,
+        Side::Up => tunnel.up.bytes,
+    });
+    Some(message.saturating_add(i64::try_from(inside).unwrap_or(i64::MAX)))
 }

@@ -4,7 +4,7 @@ use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::task::{Context, Poll};
 
-use tokio::io::{Interest, ReadBuf};
+use tokio::io::{Interest, ReadBuf, Ready};
 use tokio::net::{TcpStream, UnixStream};
 
 use crate::own_connections::OwnConnection;
@@ -29,6 +29,14 @@ impl From<TcpStream> for Socket {
 }
 
 impl Socket {
+    /// Waits for what is of interest, and gives what there is of it.
+    pub(crate) async fn ready(&self, interest: Interest) -> io::Result<Ready> {
+        match self {
+            Self::Tcp(stream, _) => stream.ready(interest).await,
+            Self::Unix(stream) => stream.ready(interest).await,
+        }
+    }
+
     /// Ready when a read may find something.
     pub(crate) fn poll_read_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self {

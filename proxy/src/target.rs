@@ -25,6 +25,8 @@ pub(crate) struct Target {
     pub(crate) port: u16,
     /// Whether TLS is spoken there.
     pub(crate) tls: bool,
+    /// Where the host is, if that is known without asking.
+    pub(crate) address: Option<IpAddr>,
     /// The Unix socket to connect to, in place of host and port.
     pub(crate) unix: Option<Arc<Path>>,
     /// The number of the route that leads there, from 0, if one does.
@@ -38,6 +40,7 @@ impl Target {
             host: bare(host).to_owned(),
             port,
             tls,
+            address: None,
             unix: None,
             route: None,
         }

@@ -20,26 +20,32 @@ pub(crate) struct TraceContext {
     pub(crate) added: bool,
 }
 
+impl TraceContext {
+    /// Of an exchange that belongs to nothing else.
+    pub(crate) fn new() -> Option<Self> {
+        let random = RandomIdGenerator::default();
+        Some(Self {
+            trace_id: TraceId::from_bytes(&random.new_trace_id().to_bytes()).ok()?,
+            span_id: SpanId::from_bytes(&random.new_span_id().to_bytes()).ok()?,
+            sampled: true,
+            added: true,
+        })
+    }
+}
+
 /// Reads the context of a request. Where there is none that is valid, a new one takes its
 /// place; a valid one is left untouched.
 pub(crate) fn read_or_add(headers: &mut HeaderMap) -> Option<TraceContext> {
     if let Some(found) = read(headers) {
         return Some(found);
     }
-    let random = RandomIdGenerator::default();
-    let trace_id = TraceId::from_bytes(&random.new_trace_id().to_bytes()).ok()?;
-    let span_id = SpanId::from_bytes(&random.new_span_id().to_bytes()).ok()?;
-    let text = format!("00-{trace_id}-{span_id}-01");
+    let new = TraceContext::new()?;
+    let text = format!("00-{}-{}-01", new.trace_id, new.span_id);
     headers.insert(
         TRACEPARENT,
         HeaderValue::from_maybe_shared(bytes::Bytes::from(text)).ok()?,
     );
-    Some(TraceContext {
-        trace_id,
-        span_id,
-        sampled: true,
-        added: true,
-    })
+    Some(new)
 }
 
 fn read(headers: &HeaderMap) -> Option<TraceContext> {

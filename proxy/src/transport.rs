@@ -80,6 +80,15 @@ impl Transport {
         Poll::Ready(Ok(space.get(..count).unwrap_or_default()))
     }
 
+    /// Waits until there may be something to look at; whether nothing will come after that.
+    ///
+    /// # Errors
+    /// The socket cannot be watched.
+    pub(crate) async fn readable(&self) -> io::Result<bool> {
+        let ready = self.socket.ready(Interest::READABLE).await?;
+        Ok(ready.is_read_closed())
+    }
+
     /// Ready when bytes, the end or a failure may have come.
     pub(crate) fn poll_sign(&self, cx: &mut Context<'_>) -> Poll<()> {
         // A failure is told to whoever reads next.

@@ -21,11 +21,13 @@ pub struct ExchangeRecord<T = String> {
     pub parent_span_id: Option<SpanId>,
     /// Whether the trace context says that spans are recorded.
     pub sampled: bool,
-    /// Request method.
+    /// Request method; `_OTHER` of a tunnel that no request asked for.
     pub method: T,
-    /// `http` or `https`.
+    /// `http` or `https`; of a tunnel that no request asked for `tls`, or `tcp` where it is not known
+    /// what was inside.
     pub scheme: T,
-    /// Host and port asked for.
+    /// Host and port asked for; of a tunnel that no request asked for, where the client was
+    /// connecting to, by the name in its TLS handshake if there is one.
     pub authority: T,
     /// Request path, without the query.
     pub path: T,

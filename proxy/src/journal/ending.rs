@@ -1,6 +1,8 @@
 //! How a connection ends, and what that makes of the exchanges still open on it.
 
+use std::cell::RefCell;
 use std::io;
+use std::rc::Rc;
 
 use skewtap_core::exchange::Outcome;
 
@@ -14,6 +16,15 @@ pub(crate) fn is_reset(error: &io::Error) -> bool {
             | io::ErrorKind::ConnectionAborted
             | io::ErrorKind::BrokenPipe
     )
+}
+
+/// Closes what is open of a journal, also when its task is dropped.
+pub(crate) struct Closing(pub(crate) Rc<RefCell<Journal>>);
+
+impl Drop for Closing {
+    fn drop(&mut self) {
+        self.0.borrow_mut().close();
+    }
 }
 
 impl Journal {

@@ -267,10 +267,17 @@ impl OpenExchange {
         })
     }
 
+    /// Whether it is a connection that began as a tunnel.
+    pub(crate) fn is_carried(&self) -> bool {
+        let tunnel = self.tunnel.as_ref();
+        tunnel.is_some_and(|tunnel| tunnel.carried.is_some())
+    }
+
     /// Settles how the exchange ended.
     pub(super) fn settle(&mut self) {
         let cut_short = || self.fault.unwrap_or(Outcome::ClientGone);
-        let outcome = if self.response_was_written() && self.tunnel.is_some() {
+        let all_tunnel = self.is_carried();
+        let outcome = if all_tunnel || (self.response_was_written() && self.tunnel.is_some()) {
             Outcome::Upgraded
         } else if self.response_was_written() {
             Outcome::Complete

@@ -37,6 +37,19 @@ impl RequestFacts {
         }
     }
 
+    /// Of a tunnel to `authority` that no request asked for.
+    pub(super) fn of_tunnel(authority: &str) -> Self {
+        let authority = cut(authority);
+        Self {
+            // What OpenTelemetry has for a method that is not known.
+            method: Method::from_bytes(b"_OTHER").unwrap_or(Method::CONNECT),
+            version: Version::default(),
+            scheme: None,
+            texts: authority.into(),
+            path: authority.len(),
+        }
+    }
+
     /// The scheme of a request whose URL was given whole.
     pub(crate) fn scheme(&self) -> Option<&str> {
         self.scheme.as_ref().map(Scheme::as_str)

@@ -7,8 +7,9 @@ use skewtap_core::exchange::Outcome;
 use skewtap_sockstamp::{realtime_ns, tcp_info};
 
 use super::leg::ReadBytes;
-use super::{Journal, Side};
+use super::{Journal, RequestFacts, Side};
 use crate::moment::{Arrival, Read};
+use crate::trace_context::TraceContext;
 
 /// What came from one side.
 #[derive(Clone, Copy, Debug, Default)]
@@ -30,9 +31,20 @@ impl Flow {
     }
 }
 
+/// What a connection is that begins as a tunnel, without a request for one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Carried {
+    /// TLS, with the name of the server that the client asked for, if it told.
+    Tls(Option<String>),
+    /// Nobody knows.
+    Unknown,
+}
+
 /// Both directions of a tunnel.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Tunnel {
+    /// What it began with, if no request asked for it.
+    pub(crate) carried: Option<Carried>,
     /// From the client.
     pub(crate) down: Flow,
     /// From the server.
@@ -44,6 +56,20 @@ impl Journal {
     pub(crate) fn tunnel_is_made(&mut self) {
         if let Some(exchange) = self.open.back_mut() {
             exchange.tunnel.get_or_insert_default();
+        }
+    }
+
+    /// Opens the exchange of a connection that is all tunnel.
+    pub(crate) fn carries(&mut self, what: Carried) {
+        let meant = self.down.addresses.meant;
+        let authority = match &what {
+            Carried::Tls(Some(name)) => format!("{name}:{}", meant.port()),
+            Carried::Tls(None) | Carried::Unknown => meant.to_string(),
+        };
+        self.begin(RequestFacts::of_tunnel(&authority));
+        if let Some(exchange) = self.open.back_mut() {
+            exchange.trace = TraceContext::new();
+            exchange.tunnel.get_or_insert_default().carried = Some(what);
         }
     }
 

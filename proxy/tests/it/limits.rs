@@ -11,7 +11,7 @@ use socket2::{Domain, Socket, Type};
 
 use crate::harness::{Running, config, connect, nobody, origin};
 use crate::pki::Pki;
-use crate::wire::{expect, expect_end, head};
+use crate::wire::{expect, expect_end, head, rest};
 
 const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
@@ -99,6 +99,19 @@ fn a_client_that_does_not_shake_hands_in_time_is_closed() {
     let began = Instant::now();
     expect_end(&mut silent);
     assert!(began.elapsed() >= Duration::from_millis(190));
+}
+
+#[test]
+fn a_client_that_ends_in_the_middle_of_its_first_word_is_let_go_at_once() {
+    let proxy = Running::start(skewtap_proxy::Config {
+        head_timeout: Duration::from_secs(600),
+        ..config(nobody())
+    });
+    let mut client = proxy.connect();
+    client.write_all(b"PRI * HT").unwrap();
+    client.shutdown(std::net::Shutdown::Write).unwrap();
+    rest(&mut client);
+    assert_eq!(proxy.stop(), []);
 }
 
 #[test]

@@ -20,6 +20,7 @@ mod in_turns;
 mod metrics;
 mod not_run;
 mod pki;
+mod redirected;
 mod streams;
 mod wire;
 
@@ -45,6 +46,7 @@ mod http2_stamps;
 mod http2_tls;
 mod limits;
 mod packets;
+mod passthrough;
 mod relay;
 mod reload;
 mod resilience;

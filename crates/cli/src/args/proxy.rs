@@ -67,13 +67,13 @@ pub(crate) struct ProxyArgs {
     #[arg(long, value_name = "URL", env = "SKEWTAP_UPSTREAM", value_parser = server_origin)]
     pub(crate) upstream: Option<Url>,
     /// Send each connection on to where the client meant it to go, before the kernel redirected it
-    /// here (REDIRECT of iptables, redirect of nftables). Only plain HTTP may be redirected
+    /// here (REDIRECT of iptables, redirect of nftables). What is not HTTP is carried as it is
     #[arg(
         long,
         env = "SKEWTAP_TRANSPARENT",
         action = ArgAction::SetTrue,
         value_parser = FalseyValueParser::new(),
-        conflicts_with_all = ["upstream", "tls_cert", "intercept"]
+        conflicts_with_all = ["upstream", "tls_cert"]
     )]
     pub(crate) transparent: bool,
     /// The version of HTTP spoken to servers
