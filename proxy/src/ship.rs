@@ -168,3 +168,6 @@ impl Shipper {
         self.metrics.dropped(Dropped::NotTaken, records);
     }
 }
+
+#[cfg(test)]
+mod tests;

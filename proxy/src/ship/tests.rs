@@ -1,0 +1,205 @@
+//! An hour without a collector. It passes on the runtime's paused clock, with real connections.
+
+use std::collections::BTreeSet;
+
+use opentelemetry_proto::tonic::collector::trace::v1::trace_service_server::{
+    TraceService, TraceServiceServer,
+};
+use opentelemetry_proto::tonic::collector::trace::v1::{
+    ExportTraceServiceRequest, ExportTraceServiceResponse,
+};
+use opentelemetry_proto::tonic::common::v1::any_value::Value;
+use skewtap_core::endpoint::QueueWatch;
+use skewtap_core::exchange::{Leg, Outcome, SourceState, Sources};
+use skewtap_core::ids::{SpanId, TraceId};
+use skewtap_core::milestone::Milestones;
+use tokio::net::{TcpListener, TcpSocket};
+use tokio::time::timeout;
+use tokio_stream::StreamExt as _;
+use tokio_stream::wrappers::TcpListenerStream;
+use tonic::{Request, Response, Status};
+
+use super::*;
+
+/// Records of the hour, one every 100 ms.
+const OF_THE_HOUR: u128 = 36_000;
+const BETWEEN: Duration = Duration::from_millis(100);
+
+/// Records after it.
+const LATER: u128 = 100;
+
+/// Room in the queue.
+const ROOM: usize = 1_000;
+
+/// Longest wait for what must come.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+#[tokio::test(start_paused = true)]
+async fn an_hour_without_a_collector_costs_records_but_no_memory_and_ends_by_itself() {
+    // Bound, so that nobody else takes the port; it refuses connections until it listens.
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let address = socket.local_addr().unwrap();
+    let config = Config {
+        otlp: Some(format!("http://{address}").parse().unwrap()),
+        ship_queue: ROOM,
+        ..Config::default()
+    };
+    let metrics = Arc::new(Metrics::new());
+    let (records, shipping) = prepare(&config, &metrics, CancellationToken::new());
+    let shipping = tokio::spawn(shipping);
+
+    let mut found_no_room = BTreeSet::new();
+    for number in 0..OF_THE_HOUR {
+        if records.queue.as_ref().unwrap().capacity() == 0 {
+            found_no_room.insert(number);
+        }
+        records.send(record(number));
+        let held = number + 1 - u128::from(metrics.dropped_in_all());
+        assert!(held <= (ROOM + BATCH) as u128, "{held} records are held");
+        sleep(BETWEEN).await;
+    }
+    assert_eq!(count(&metrics, "shipped_total"), 0);
+    assert!(!found_no_room.is_empty());
+    let full = count(&metrics, "dropped_total{reason=\"queue-full\"}");
+    assert_eq!(full, found_no_room.len() as u64);
+
+    let mut collector = Collector::start_on(socket).await;
+    for number in OF_THE_HOUR..OF_THE_HOUR + LATER {
+        // One that is about to take a batch makes room for what has come meanwhile.
+        while records.queue.as_ref().unwrap().capacity() == 0 {
+            collector.take().await;
+        }
+        records.send(record(number));
+    }
+    drop(records);
+    while !collector.took.contains(&(OF_THE_HOUR + LATER - 1)) {
+        collector.take().await;
+    }
+    timeout(PATIENCE, shipping).await.unwrap().unwrap();
+
+    let took = &collector.took;
+    assert!((OF_THE_HOUR..OF_THE_HOUR + LATER).all(|number| took.contains(&number)));
+    // Once the queue was full, one batch at a time left it.
+    let of_the_hour = took.len() - LATER as usize;
+    assert!(of_the_hour >= ROOM - BATCH, "{of_the_hour} are left");
+    assert!(took.is_disjoint(&found_no_room));
+    let given_up = count(&metrics, "dropped_total{reason=\"not-taken\"}");
+    assert!(given_up > 0);
+    let sent = u64::try_from(OF_THE_HOUR + LATER).unwrap();
+    assert_eq!(took.len() as u64 + full + given_up, sent);
+    assert_eq!(count(&metrics, "shipped_total"), took.len() as u64);
+    assert_eq!(metrics.dropped_in_all(), full + given_up);
+    assert_eq!(collector.told_of_dropped, full + given_up);
+}
+
+/// What `/metrics` says of records.
+fn count(metrics: &Metrics, name: &str) -> u64 {
+    let text = metrics.text().unwrap();
+    let name = format!("skewtap_proxy_records_{name} ");
+    let found = text.lines().find_map(|line| line.strip_prefix(&name));
+    found.unwrap().parse().unwrap()
+}
+
+/// A collector at last.
+struct Collector {
+    requests: mpsc::UnboundedReceiver<ExportTraceServiceRequest>,
+    /// Numbers of the records that came.
+    took: BTreeSet<u128>,
+    /// How many were dropped, as the last request has it.
+    told_of_dropped: u64,
+}
+
+impl Collector {
+    /// Listens, and lets the clock run on by itself from the first connection on: the clock of a
+    /// paused runtime may run ahead of what is on its way.
+    async fn start_on(socket: TcpSocket) -> Self {
+        let listener: TcpListener = socket.listen(64).unwrap();
+        let (first, _) = listener.accept().await.unwrap();
+        tokio::time::resume();
+        let incoming = tokio_stream::once(Ok(first)).chain(TcpListenerStream::new(listener));
+        let (sender, requests) = mpsc::unbounded_channel();
+        tokio::spawn(
+            tonic::transport::Server::builder()
+                .add_service(TraceServiceServer::new(Taker(sender)))
+                .serve_with_incoming(incoming),
+        );
+        Self {
+            requests,
+            took: BTreeSet::new(),
+            told_of_dropped: 0,
+        }
+    }
+
+    /// Waits for the next request.
+    async fn take(&mut self) {
+        let request = timeout(PATIENCE, self.requests.recv()).await;
+        for resource_spans in request.unwrap().unwrap().resource_spans {
+            for scope_spans in resource_spans.scope_spans {
+                let scope = scope_spans.scope.unwrap();
+                let dropped = scope.attributes.into_iter().next().unwrap();
+                let dropped = dropped.value.unwrap().value.unwrap();
+                let Value::IntValue(dropped) = dropped else {
+                    panic!("{dropped:?}");
+                };
+                self.told_of_dropped = dropped.try_into().unwrap();
+                let ids = scope_spans.spans.into_iter().map(|span| span.trace_id);
+                let numbers = ids.map(|id| u128::from_be_bytes(id.try_into().unwrap()));
+                // A request that was answered too late comes again.
+                self.took.extend(numbers.map(|number| number - 1));
+            }
+        }
+    }
+}
+
+struct Taker(mpsc::UnboundedSender<ExportTraceServiceRequest>);
+
+#[tonic::async_trait]
+impl TraceService for Taker {
+    async fn export(
+        &self,
+        request: Request<ExportTraceServiceRequest>,
+    ) -> Result<Response<ExportTraceServiceResponse>, Status> {
+        self.0.send(request.into_inner()).unwrap();
+        Ok(Response::new(ExportTraceServiceResponse::default()))
+    }
+}
+
+/// A record that has its number as its trace id, one up, as there is no trace 0.
+fn record(number: u128) -> ExchangeRecord {
+    ExchangeRecord {
+        trace_id: TraceId::from_bytes(&(number + 1).to_be_bytes()).unwrap(),
+        span_id: SpanId::from_bytes(&[1; 8]).unwrap(),
+        parent_span_id: None,
+        sampled: false,
+        method: "GET".to_owned(),
+        scheme: "http".to_owned(),
+        authority: "example.test".to_owned(),
+        path: "/".to_owned(),
+        status: Some(200),
+        outcome: Outcome::Complete,
+        request_bytes: None,
+        response_bytes: None,
+        down: Leg {
+            local: "127.0.0.1:8080".to_owned(),
+            peer: "127.0.0.1:4711".to_owned(),
+            earlier_exchanges: 0,
+            tcp: None,
+        },
+        up: None,
+        down_stream: None,
+        up_stream: None,
+        milestones: Milestones::default(),
+        client_queue: QueueWatch::NOT_WATCHED,
+        client_process: None,
+        server_queue: QueueWatch::NOT_WATCHED,
+        server_process: None,
+        sources: Sources {
+            kernel_stamps: SourceState::Off,
+            capture: SourceState::Off,
+            queues: SourceState::Off,
+            processes: SourceState::Off,
+        },
+        clock_step_ns: 0,
+    }
+}
