@@ -5,6 +5,7 @@
 mod it {
     mod authority;
     mod capture_overload;
+    mod clock_step;
     mod command_line;
     mod configuration;
     mod delaying_server;
@@ -26,4 +27,5 @@ mod it {
     mod run_real_clients;
     mod run_stages;
     mod start_up;
+    mod stepped_clock;
 }
