@@ -13,8 +13,11 @@ mod it {
     mod demo_parts;
     mod finished;
     mod free_port;
+    mod late_names;
     mod measured_run;
+    mod not_run;
     mod otlp_sink;
+    mod own_names;
     mod own_spans;
     mod program;
     mod proxy_process;
