@@ -99,6 +99,7 @@ lab: native
 clients:
 	@lab/install.sh curl nginx-light nodejs python3-venv
 	lab/python.sh
+	lab/node.sh lab/clients target/lab/node
 
 $(CARGO_DENY):
 	cargo install --locked --debug --root target/tools --target-dir target/tools/build cargo-deny@$(CARGO_DENY_VERSION)
