@@ -9,6 +9,7 @@ use hyper::server::conn::http1::Connection as HttpConnection;
 use hyper::service::HttpService;
 
 use crate::exchange_error::ExchangeError;
+use crate::metrics::Counted;
 use crate::relayed_body::ResponseBody;
 use crate::stamped_io::StampedIo;
 use crate::transport::Transport;
@@ -22,6 +23,8 @@ where
     begin: B,
     /// Not here at rest.
     http: Option<HttpConnection<StampedIo, S>>,
+    /// Here at rest.
+    resting: Option<Counted>,
 }
 
 impl<B, S> ClientHttp<B, S>
@@ -36,6 +39,7 @@ where
             transport,
             begin,
             http,
+            resting: None,
         }
     }
 
@@ -53,24 +57,25 @@ where
         self.awake().graceful_shutdown();
     }
 
-    /// Gives the buffers back. Only for a client that has sent whole requests and has had all of
-    /// its responses: nothing may lie in them.
-    pub(crate) fn rest(&mut self) {
+    /// Gives the buffers back, and is `counted` among those at rest. Only for a client that has
+    /// sent whole requests and has had all of its responses: nothing may lie in the buffers.
+    pub(crate) fn rest(&mut self, counted: Counted) {
         self.http = None;
+        self.resting = Some(counted);
     }
 
     pub(crate) fn is_at_rest(&self) -> bool {
-        self.http.is_none()
+        self.resting.is_some()
     }
 
     /// Gives what the client sent ahead of what comes after HTTP.
     pub(crate) fn into_early(self) -> Bytes {
-        let http = self.http;
-        http.map(|http| http.into_parts().read_buf)
-            .unwrap_or_default()
+        let parts = self.http.map(HttpConnection::into_parts);
+        parts.map(|parts| parts.read_buf).unwrap_or_default()
     }
 
     fn awake(&mut self) -> Pin<&mut HttpConnection<StampedIo, S>> {
+        self.resting = None;
         Pin::new(self.http.get_or_insert_with(&self.begin))
     }
 }

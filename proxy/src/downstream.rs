@@ -193,7 +193,7 @@ where
         if !http.is_at_rest() && !mirror.stopping {
             let (rests, served) = connection.journal.borrow().rests();
             if lull.poll(cx, LULL, (rests, served)).is_ready() {
-                http.rest();
+                http.rest(connection.worker.metrics.connection_rests());
                 connection.rest();
                 // Once more, to wait for a sign of either side.
                 cx.waker().wake_by_ref();
