@@ -188,15 +188,16 @@ fn reply(query: &[u8], question: &Question, answer: Answer) -> Option<Vec<u8>> {
     let question_end = 12 + question.name.len() + 2 + 4;
     let mut reply = query[..2].to_vec();
     // A response, with recursion; one question, so many answers, nothing else.
-    reply.extend([0x81, 0x80 | code, 0, 1, 0, fitting.len() as u8, 0, 0, 0, 0]);
+    let count = u8::try_from(fitting.len()).unwrap();
+    reply.extend([0x81, 0x80 | code, 0, 1, 0, count, 0, 0, 0, 0]);
     reply.extend(&query[12..question_end]);
     for address in fitting {
-        let (kind, bytes) = match address {
-            IpAddr::V4(address) => (1, address.octets().to_vec()),
-            IpAddr::V6(address) => (28, address.octets().to_vec()),
+        let (kind, length, bytes) = match address {
+            IpAddr::V4(address) => (1, 4, address.octets().to_vec()),
+            IpAddr::V6(address) => (28, 16, address.octets().to_vec()),
         };
         // The name of the question; the class of the internet; not to be kept.
-        reply.extend([0xc0, 12, 0, kind, 0, 1, 0, 0, 0, 0, 0, bytes.len() as u8]);
+        reply.extend([0xc0, 12, 0, kind, 0, 1, 0, 0, 0, 0, 0, length]);
         reply.extend(bytes);
     }
     Some(reply)
