@@ -9,16 +9,16 @@ use opentelemetry_proto::tonic::collector::trace::v1::{
     ExportTraceServiceRequest, ExportTraceServiceResponse,
 };
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
-use skewtap_core::endpoint::QueueWatch;
-use skewtap_core::exchange::{Leg, Outcome, SourceState, Sources};
-use skewtap_core::ids::{SpanId, TraceId};
-use skewtap_core::milestone::Milestones;
+use skewtap_core::ids::TraceId;
 use tokio::net::{TcpListener, TcpSocket};
+use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tokio_stream::StreamExt as _;
 use tokio_stream::wrappers::TcpListenerStream;
 use tonic::{Request, Response, Status};
 
+use super::queue::BATCH;
+use super::span_batch::tests::record;
 use super::*;
 
 /// Records of the hour, one every 100 ms.
@@ -51,10 +51,10 @@ async fn an_hour_without_a_collector_costs_records_but_no_memory_and_ends_by_its
 
     let mut found_no_room = BTreeSet::new();
     for number in 0..OF_THE_HOUR {
-        if records.queue.as_ref().unwrap().capacity() == 0 {
+        if waiting(&records) == ROOM {
             found_no_room.insert(number);
         }
-        records.send(record(number));
+        records.add(&numbered(number));
         let held = number + 1 - metrics.dropped_in_all();
         assert!(held <= (ROOM + BATCH) as u64, "{held} records are held");
         sleep(BETWEEN).await;
@@ -67,10 +67,10 @@ async fn an_hour_without_a_collector_costs_records_but_no_memory_and_ends_by_its
     let mut collector = Collector::start_on(socket).await;
     for number in OF_THE_HOUR..OF_THE_HOUR + LATER {
         // One that is about to take a batch makes room for what has come meanwhile.
-        while records.queue.as_ref().unwrap().capacity() == 0 {
+        while waiting(&records) == ROOM {
             collector.take().await;
         }
-        records.send(record(number));
+        records.add(&numbered(number));
     }
     drop(records);
     while !collector.took.contains(&(OF_THE_HOUR + LATER - 1)) {
@@ -91,6 +91,11 @@ async fn an_hour_without_a_collector_costs_records_but_no_memory_and_ends_by_its
     assert_eq!(count(&metrics, "shipped_total"), took.len() as u64);
     assert_eq!(metrics.dropped_in_all(), full + given_up);
     assert_eq!(collector.told_of_dropped, full + given_up);
+}
+
+/// Records in the queue.
+fn waiting(records: &Records) -> usize {
+    records.queue.as_ref().unwrap().len()
 }
 
 /// What `/metrics` says of records.
@@ -166,41 +171,10 @@ impl TraceService for Taker {
 }
 
 /// A record that has its number as its trace id, one up, as there is no trace 0.
-fn record(number: u64) -> ExchangeRecord {
+fn numbered(number: u64) -> Record<'static> {
     let id = u128::from(number + 1).to_be_bytes();
-    ExchangeRecord {
+    Record {
         trace_id: TraceId::from_bytes(&id).unwrap(),
-        span_id: SpanId::from_bytes(&[1; 8]).unwrap(),
-        parent_span_id: None,
-        sampled: false,
-        method: "GET".to_owned(),
-        scheme: "http".to_owned(),
-        authority: "example.test".to_owned(),
-        path: "/".to_owned(),
-        status: Some(200),
-        outcome: Outcome::Complete,
-        request_bytes: None,
-        response_bytes: None,
-        down: Leg {
-            local: "127.0.0.1:8080".to_owned(),
-            peer: "127.0.0.1:4711".to_owned(),
-            earlier_exchanges: 0,
-            tcp: None,
-        },
-        up: None,
-        down_stream: None,
-        up_stream: None,
-        milestones: Milestones::default(),
-        client_queue: QueueWatch::NOT_WATCHED,
-        client_process: None,
-        server_queue: QueueWatch::NOT_WATCHED,
-        server_process: None,
-        sources: Sources {
-            kernel_stamps: SourceState::Off,
-            capture: SourceState::Off,
-            queues: SourceState::Off,
-            processes: SourceState::Off,
-        },
-        clock_step_ns: 0,
+        ..record(1, true)
     }
 }
