@@ -21,13 +21,9 @@ main() {
         return
     fi
     mkdir -p "$installed"
-    up_to_date python requirements.txt || python
-    up_to_date node package-lock.json || node
-}
-
-# A copy of what was asked for, put beside what was installed at the very end, says that it is whole.
-up_to_date() {
-    cmp --silent "$lab/sdks/$2" "$installed/$1/$2"
+    # The copy, put there at the very end, says that what is beside it is whole.
+    cmp --silent "$lab/sdks/requirements.txt" "$installed/python/requirements.txt" || python
+    "$lab/node.sh" "$lab/sdks" "$installed/node"
 }
 
 python() {
@@ -37,15 +33,6 @@ python() {
     "$installed/python/bin/pip" install --quiet --disable-pip-version-check \
         --requirement "$lab/sdks/requirements.txt"
     cp "$lab/sdks/requirements.txt" "$installed/python/"
-}
-
-node() {
-    "$lab/install.sh" nodejs npm
-    rm -rf "$installed/node.new" "$installed/node"
-    mkdir "$installed/node.new"
-    cp "$lab/sdks/package.json" "$lab/sdks/package-lock.json" "$installed/node.new/"
-    npm --prefix "$installed/node.new" ci --ignore-scripts --no-audit --no-fund --loglevel=error
-    mv "$installed/node.new" "$installed/node"
 }
 
 main "$@"

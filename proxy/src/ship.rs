@@ -160,3 +160,6 @@ impl Shipper {
         self.metrics.dropped(Dropped::NotTaken, records);
     }
 }
+
+#[cfg(test)]
+mod tests;

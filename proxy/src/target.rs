@@ -172,7 +172,8 @@ pub(crate) fn target_of_url(url: &Url) -> Option<Target> {
 
 fn forward_target(uri: &Uri) -> Result<Target, ExchangeError> {
     let (tls, port) = match uri.scheme() {
-        Some(scheme) if *scheme == Scheme::HTTP => (false, 80),
+        // `ws` is HTTP that asks to be upgraded; some clients name it to proxies.
+        Some(scheme) if *scheme == Scheme::HTTP || scheme == "ws" => (false, 80),
         Some(scheme) if *scheme == Scheme::HTTPS => (true, 443),
         _ => return Err(ExchangeError::Scheme),
     };
@@ -264,6 +265,14 @@ mod tests {
         assert_eq!((target.host.as_str(), target.port), ("example.org", 80));
         assert_eq!(whole.uri(), "/a?b=c");
         assert_eq!(whole.headers()[HOST], "example.org");
+    }
+
+    #[test]
+    fn a_whole_url_of_a_websocket_is_one_of_http() {
+        let mut whole = request("ws://example.org/a", Some("example.org"));
+        let target = router(None, true).route(&mut whole, None).unwrap();
+        assert_eq!((target.tls, target.port), (false, 80));
+        assert_eq!(whole.uri(), "/a");
     }
 
     #[test]

@@ -5,6 +5,7 @@
 mod it {
     mod authority;
     mod capture_overload;
+    mod clock_step;
     mod command_line;
     mod configuration;
     mod delaying_server;
@@ -12,8 +13,11 @@ mod it {
     mod demo_parts;
     mod finished;
     mod free_port;
+    mod late_names;
     mod measured_run;
+    mod not_run;
     mod otlp_sink;
+    mod own_names;
     mod own_spans;
     mod program;
     mod proxy_process;
@@ -26,4 +30,5 @@ mod it {
     mod run_real_clients;
     mod run_stages;
     mod start_up;
+    mod stepped_clock;
 }

@@ -13,7 +13,7 @@ use super::span_batch::SpanBatch;
 use crate::record::Record;
 
 /// Most records of one request to the collector.
-const BATCH: usize = 512;
+pub(super) const BATCH: usize = 512;
 
 /// How long the first record of a batch waits for others.
 const BATCH_WAIT: Duration = Duration::from_millis(200);

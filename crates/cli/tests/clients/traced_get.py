@@ -49,4 +49,5 @@ def export(trace_id, span_id, start, end):
         assert response.status == 200, response.status
 
 
-main()
+if __name__ == "__main__":
+    main()

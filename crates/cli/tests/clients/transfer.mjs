@@ -1,12 +1,15 @@
-// The same as transfer.py with what Node brings along.
-// Usage: node transfer.mjs http|fetch
-// Its fetch knows no proxy, so it takes a plan without one.
+// The same as transfer.py with what Node brings along, and undici where its fetch needs a proxy.
+// Usage: node transfer.mjs http|fetch|tunnelled-fetch FOLDER
+// undici is looked for in FOLDER/node_modules. By itself it opens tunnels for plain HTTP as well; it
+// does so here as tunnelled-fetch only.
 import { createHash } from "node:crypto";
 import { createReadStream, openAsBlob, readFileSync, statSync } from "node:fs";
 import http from "node:http";
 import https from "node:https";
+import { createRequire } from "node:module";
 import { text } from "node:stream/consumers";
 
+const [library, folder] = process.argv.slice(2);
 const plan = JSON.parse(await text(process.stdin));
 const ca = plan.roots ? readFileSync(plan.roots) : undefined;
 const proxy = plan.proxy ? new URL(plan.proxy) : undefined;
@@ -57,15 +60,26 @@ function tunnel(target) {
   });
 }
 
+function fetcher() {
+  if (!proxy) return fetch;
+  const undici = createRequire(`${folder}/`)("undici");
+  const way = { httpProxy: plan.proxy, httpsProxy: plan.proxy, noProxy: "" };
+  const tunnels = library === "tunnelled-fetch" ? {} : { proxyTunnel: false };
+  const dispatcher = new undici.EnvHttpProxyAgent({ ...way, ...tunnels, requestTls: { ca } });
+  return (url, options) => undici.fetch(url, { ...options, dispatcher });
+}
+
+const fetchIt = fetcher();
+
 async function withFetch({ url, file, chunked }) {
   const body = file && (chunked ? (await openAsBlob(file)).stream() : readFileSync(file));
   const method = file ? "PUT" : "GET";
-  const response = await fetch(url, { method, body, duplex: "half" });
+  const response = await fetchIt(url, { method, body, duplex: "half" });
   const bytes = Buffer.from(await response.arrayBuffer());
   return { status: response.status, sha256: createHash("sha256").update(bytes).digest("hex") };
 }
 
-const transfer = process.argv[2] === "fetch" ? withFetch : withHttp;
+const transfer = library === "http" ? withHttp : withFetch;
 const found = [];
 for (const one of plan.transfers) found.push(await transfer(one));
 process.stdout.write(JSON.stringify(found));

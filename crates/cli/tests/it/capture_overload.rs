@@ -10,9 +10,9 @@ use nix::sys::signal::Signal;
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::trace::v1::Span;
 
+use super::not_run::not_run;
 use super::otlp_sink::{OtlpSink, text};
 use super::proxy_process::{GET, OK, PATIENCE, ProxyProcess, first_line, read_head, records};
-use super::run_real_clients::not_run;
 
 /// Connections of some twenty packets that pass the proxy by while it stands still; its capture has
 /// room for some thirty thousand packets.

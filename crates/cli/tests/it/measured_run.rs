@@ -1,6 +1,6 @@
 //! `skewtap run` to its end, with its document.
 
-use std::process::{Output, Stdio};
+use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -25,10 +25,20 @@ impl MeasuredRun {
         command: &[&str],
         variables: &[(&str, &str)],
     ) -> Self {
+        Self::with_program(skewtap(), flags, command, variables)
+    }
+
+    /// The same where the program is started in its own way.
+    pub(crate) fn with_program(
+        mut program: Command,
+        flags: &[&str],
+        command: &[&str],
+        variables: &[(&str, &str)],
+    ) -> Self {
         let scratch = TempDir::new().unwrap();
         let file = scratch.path().join("run.json");
         let path = std::env::var_os("PATH").unwrap();
-        let output = skewtap()
+        let output = program
             .env("PATH", path)
             .env("TMPDIR", scratch.path())
             .envs(variables.iter().copied())

@@ -11,7 +11,8 @@ use tempfile::TempDir;
 
 use super::delaying_server::DelayingServer;
 use super::measured_run::MeasuredRun;
-use super::run_real_clients::{client, has_java, node_reads_variables, not_run, python};
+use super::not_run::not_run;
+use super::run_real_clients::{client, has_java, node_reads_variables, python};
 
 const PATH: &str = "/work?delay_ms=250";
 

@@ -3,15 +3,13 @@
 //!
 //! Python's packages come from lab/python.sh. Java is taken if it is there.
 
-use std::ffi::OsString;
-use std::fs::OpenOptions;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::delaying_server::DelayingServer;
 use super::free_port::free_port;
 use super::measured_run::MeasuredRun;
+use super::not_run::not_run;
 
 const PATH: &str = "/work?delay_ms=250";
 
@@ -164,18 +162,4 @@ pub(crate) fn has_java() -> bool {
         let modules = String::from_utf8_lossy(&output.stdout).into_owned();
         modules.contains("jdk.compiler") && modules.contains("java.net.http")
     })
-}
-
-/// Puts this test down in the file that `SKEWTAP_NOT_RUN` names; without such a file it fails.
-pub(crate) fn not_run(why: &str) {
-    let list: Option<OsString> = std::env::var_os("SKEWTAP_NOT_RUN");
-    let list = list.unwrap_or_else(|| panic!("{why}"));
-    let name = std::thread::current().name().unwrap().to_owned();
-    let mut list = OpenOptions::new()
-        .create(true)
-        .append(true)
-        .open(list)
-        .unwrap();
-    list.write_all(format!("{name} {why}\n").as_bytes())
-        .unwrap();
 }

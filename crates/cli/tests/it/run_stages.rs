@@ -8,19 +8,19 @@ use super::free_port::free_port;
 use super::measured_run::MeasuredRun;
 
 /// A client of `tests/clients`.
-fn client(name: &str) -> String {
+pub(super) fn client(name: &str) -> String {
     format!("{}/tests/clients/{name}", env!("CARGO_MANIFEST_DIR"))
 }
 
 /// What the client measured of itself.
-fn told(run: &MeasuredRun) -> Value {
+pub(super) fn told(run: &MeasuredRun) -> Value {
     serde_json::from_str(&run.stdout())
         .unwrap_or_else(|error| panic!("{error}: {}{}", run.stdout(), run.stderr()))
 }
 
 /// Whoever delays sees at most what the wire sees, so no stage may be shorter than that. How much
 /// longer it can be depends on how busy the machine is; half of it must be certain at least.
-fn assert_holds(run: &MeasuredRun, stage: &str, delayed: f64) {
+pub(super) fn assert_holds(run: &MeasuredRun, stage: &str, delayed: f64) {
     let (lo, hi) = run.stage(stage);
     assert!(
         hi >= delayed,

@@ -6,10 +6,10 @@ use serde_json::json;
 
 use super::bodies::{Found, Transfer, sha256, sha256_of};
 use super::hyper_client;
-use super::processes::{python, run, script};
+use super::processes::{node_packages, python, run, script};
 
 /// A client by its name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub(super) enum Client {
     Curl,
     Requests,
@@ -17,8 +17,13 @@ pub(super) enum Client {
     Aiohttp,
     NodeHttp,
     NodeFetch,
+    /// Node's fetch that opens a tunnel whatever it asks for.
+    NodeTunnelledFetch,
     Hyper,
+    /// The library websockets, which opens tunnels.
     WebSockets,
+    /// WebSocket by aiohttp, which asks for the whole URL where it is not under TLS.
+    AiohttpWebSocket,
     Grpcio,
 }
 
@@ -34,10 +39,8 @@ impl Client {
         Self::Hyper,
     ];
 
-    /// Whether it can be told to go through a forward proxy.
-    pub(super) fn knows_proxies(self) -> bool {
-        self != Self::NodeFetch
-    }
+    /// All that speak WebSocket.
+    pub(super) const WEBSOCKET: [Self; 2] = [Self::WebSockets, Self::AiohttpWebSocket];
 
     /// Makes the transfers, one after the other: what came of each.
     pub(super) fn transfer(self, way: &Way, all: &[Transfer]) -> Result<Vec<Found>, String> {
@@ -48,15 +51,21 @@ impl Client {
             serde_json::from_slice(&printed).map_err(|error| error.to_string())
         };
         let (python, script) = (python(), |name: &str| script(&format!("clients/{name}")));
+        let node = |library| {
+            let packages = node_packages();
+            scripted(&["node", &script("transfer.mjs"), library, &packages])
+        };
         match self {
             Self::Curl => all.iter().map(|transfer| curl(way, transfer)).collect(),
             Self::Requests => scripted(&[&python, &script("transfer.py"), "requests"]),
             Self::Httpx => scripted(&[&python, &script("transfer.py"), "httpx"]),
             Self::Aiohttp => scripted(&[&python, &script("transfer.py"), "aiohttp"]),
-            Self::NodeHttp => scripted(&["node", &script("transfer.mjs"), "http"]),
-            Self::NodeFetch => scripted(&["node", &script("transfer.mjs"), "fetch"]),
+            Self::NodeHttp => node("http"),
+            Self::NodeFetch => node("fetch"),
+            Self::NodeTunnelledFetch => node("tunnelled-fetch"),
             Self::Hyper => hyper_client::transfer(way, all),
-            Self::WebSockets => scripted(&[&python, &script("websocket.py")]),
+            Self::WebSockets => scripted(&[&python, &script("websocket.py"), "websockets"]),
+            Self::AiohttpWebSocket => scripted(&[&python, &script("websocket.py"), "aiohttp"]),
             Self::Grpcio => scripted(&[&python, &script("grpc_echo.py")]),
         }
     }

@@ -1,17 +1,17 @@
 //! Every client with every server, in each mode of the proxy.
 
 use std::path::Path;
-use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use super::bodies::{Bodies, Transfer};
 use super::certificates::Certificates;
 use super::clients::{Client, Way};
-use super::processes::{Process, python, script};
 use super::proxy::Proxy;
 use super::servers::Servers;
 
 /// Makes the transfers of one row; puts down what went wrong.
-fn go(client: Client, way: &Way, all: &[Transfer], wrong: &mut Vec<String>) {
+pub(super) fn go(client: Client, way: &Way, all: &[Transfer], wrong: &mut Vec<String>) {
     match client.transfer(way, all) {
         Err(error) => wrong.push(format!("{client:?}: {error}")),
         Ok(found) => {
@@ -23,7 +23,7 @@ fn go(client: Client, way: &Way, all: &[Transfer], wrong: &mut Vec<String>) {
     }
 }
 
-/// Has every client that knows proxies meet every server; gives the number of transfers.
+/// Has every client meet every server through a forward proxy; gives the number of transfers.
 fn all_through(
     proxy: &Proxy,
     bodies: &Bodies,
@@ -35,24 +35,32 @@ fn all_through(
         roots: roots.map(Path::to_owned),
     };
     let mut count = 0;
-    for client in Client::HTTP
-        .into_iter()
-        .filter(|client| client.knows_proxies())
-    {
-        let mut all = Vec::new();
-        for (server, port) in &servers.ports {
-            let base = format!("{origin}:{port}");
-            all.extend(bodies.transfers(&base, &format!("{client:?}-{server}")));
-        }
+    for client in Client::HTTP {
+        let all = with_every_server(client, bodies, servers, origin);
         go(client, &way, &all, wrong);
         count += all.len();
     }
     count
 }
 
+/// What a client transfers from and to all servers.
+fn with_every_server(
+    client: Client,
+    bodies: &Bodies,
+    servers: &Servers,
+    origin: &str,
+) -> Vec<Transfer> {
+    let ports = servers.ports.iter();
+    let rows = ports.map(|(server, port)| {
+        let base = format!("{origin}:{port}");
+        bodies.transfers(&base, &format!("{client:?}-{server}"))
+    });
+    rows.flatten().collect()
+}
+
 /// How many exchanges had this outcome; there must be none with another but those `allowed`.
 #[track_caller]
-fn count(proxy: &Proxy, outcome: &str, allowed: &[&str]) -> u32 {
+pub(super) fn count(proxy: &Proxy, outcome: &str, allowed: &[&str]) -> u32 {
     let outcomes = proxy.outcomes();
     let known = |name: &str| name == outcome || allowed.contains(&name);
     assert!(outcomes.iter().all(|(name, _)| known(name)), "{outcomes:?}");
@@ -60,8 +68,26 @@ fn count(proxy: &Proxy, outcome: &str, allowed: &[&str]) -> u32 {
     found.map_or(0, |(_, count)| *count)
 }
 
+/// How many tunnels and upgrades ended, once there are so many; nothing else may have. They end some
+/// time after their clients have.
 #[track_caller]
-fn assert_right(wrong: &[String]) {
+pub(super) fn tunnels(proxy: &Proxy, expected: u32) -> u32 {
+    let began = Instant::now();
+    loop {
+        let outcomes = proxy.outcomes();
+        let known = |name: &str| ["upgraded", "client-gone"].contains(&name);
+        assert!(outcomes.iter().all(|(name, _)| known(name)), "{outcomes:?}");
+        let ended = outcomes.iter().map(|(_, count)| count).sum();
+        if ended >= expected {
+            return ended;
+        }
+        assert!(began.elapsed() < Duration::from_secs(20), "{outcomes:?}");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[track_caller]
+pub(super) fn assert_right(wrong: &[String]) {
     assert!(
         wrong.is_empty(),
         "{} are wrong:\n{}",
@@ -95,9 +121,11 @@ fn reverse() {
     let upstream = format!("http://127.0.0.1:{}", servers.port("aiohttp"));
     let proxy = Proxy::start(&["--upstream", &upstream]);
     let messages = bodies.messages(&format!("{}/echo", proxy.url().replace("http", "ws")));
-    go(Client::WebSockets, &way, &messages, &mut wrong);
+    for client in Client::WEBSOCKET {
+        go(client, &way, &messages, &mut wrong);
+    }
     assert_right(&wrong);
-    assert_eq!(count(&proxy, "upgraded", &[]), 1);
+    assert_eq!(tunnels(&proxy, 2), 2);
 }
 
 #[test]
@@ -110,6 +138,36 @@ fn forward() {
     let transfers = all_through(&proxy, &bodies, origin, &mut wrong);
     assert_right(&wrong);
     assert_eq!(count(&proxy, "complete", &[]) as usize, transfers);
+
+    let proxy = Proxy::start(&[]);
+    let way = Way {
+        proxy: Some(proxy.url()),
+        roots: None,
+    };
+    let messages = bodies.messages(&format!("ws://127.0.0.1:{}/echo", servers.port("aiohttp")));
+    for client in Client::WEBSOCKET {
+        go(client, &way, &messages, &mut wrong);
+    }
+    assert_right(&wrong);
+    assert_eq!(tunnels(&proxy, 2), 2);
+}
+
+#[test]
+fn tunnel_for_plain_http() {
+    let bodies = Bodies::new();
+    let servers = Servers::start(&bodies, None);
+    let proxy = Proxy::start(&[]);
+    let way = Way {
+        proxy: Some(proxy.url()),
+        roots: None,
+    };
+    let client = Client::NodeTunnelledFetch;
+    let all = with_every_server(client, &bodies, &servers, "http://127.0.0.1");
+    let mut wrong = Vec::new();
+    go(client, &way, &all, &mut wrong);
+    assert_right(&wrong);
+    // One for each server at least.
+    tunnels(&proxy, servers.ports.len().try_into().unwrap());
 }
 
 #[test]
@@ -127,7 +185,9 @@ fn tunnel() {
         roots: Some(roots),
     };
     let messages = bodies.messages(&format!("wss://localhost:{}/echo", servers.port("aiohttp")));
-    go(Client::WebSockets, &way, &messages, &mut wrong);
+    for client in Client::WEBSOCKET {
+        go(client, &way, &messages, &mut wrong);
+    }
     assert_right(&wrong);
     // Clients keep their tunnels, each for one server at least; and none shows what is inside. Some
     // leave theirs with a reset.
@@ -140,54 +200,19 @@ fn intercepted() {
     let bodies = Bodies::new();
     let certificates = Certificates::new();
     let servers = Servers::start(&bodies, Some(&certificates));
-    let folder = tempfile::tempdir().unwrap();
-    let ca = folder.path().join("ca");
-    let ca_dir = ca.to_str().unwrap();
-    let skewtap = |words: &[&str]| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_skewtap"));
-        let output = command.args(words).output().unwrap();
-        assert!(output.status.success(), "{output:?}");
-        String::from_utf8(output.stdout).unwrap()
-    };
-    skewtap(&["ca", "--ca-dir", ca_dir, "init"]);
-    let own = skewtap(&["ca", "--ca-dir", ca_dir, "show", "--path"]);
-    let trusted = certificates.roots();
-    let trusted = trusted.to_str().unwrap();
-    let proxy = Proxy::start(&[
-        "--intercept",
-        "localhost",
-        "--ca-dir",
-        ca_dir,
-        "--upstream-ca",
-        trusted,
-    ]);
-    let roots = Path::new(own.trim());
+    let (proxy, roots) = Proxy::intercepting(&certificates.roots());
     let mut wrong = Vec::new();
-    let origin = (&servers, "https://localhost", Some(roots));
+    let origin = (&servers, "https://localhost", Some(roots.as_path()));
     let transfers = all_through(&proxy, &bodies, origin, &mut wrong);
     let way = Way {
         proxy: Some(proxy.url()),
-        roots: Some(roots.to_owned()),
+        roots: Some(roots),
     };
     let messages = bodies.messages(&format!("wss://localhost:{}/echo", servers.port("aiohttp")));
-    go(Client::WebSockets, &way, &messages, &mut wrong);
+    for client in Client::WEBSOCKET {
+        go(client, &way, &messages, &mut wrong);
+    }
     assert_right(&wrong);
-    // The CONNECT of each connection, and the WebSocket, are upgrades.
+    // The CONNECT of each connection, and each WebSocket, are upgrades.
     assert_eq!(count(&proxy, "complete", &["upgraded"]) as usize, transfers);
-}
-
-#[test]
-fn grpc() {
-    let bodies = Bodies::new();
-    let mut command = Command::new(python());
-    let (_server, line) = Process::start(command.arg(script("servers/grpc_server.py")));
-    let upstream = format!("http://127.0.0.1:{}", line.trim());
-    let proxy = Proxy::start(&["--upstream", &upstream, "--upstream-http", "2"]);
-    let messages = bodies.messages(&proxy.url());
-    let mut wrong = Vec::new();
-    go(Client::Grpcio, &Way::default(), &messages, &mut wrong);
-    assert_right(&wrong);
-    // A call for each message, and one for all of them.
-    let calls = count(&proxy, "complete", &[]) as usize;
-    assert_eq!(calls, messages.len() + 1);
 }

@@ -72,6 +72,17 @@ pub(super) fn python() -> String {
     python.to_str().unwrap().to_owned()
 }
 
+/// The folder with Node's packages.
+pub(super) fn node_packages() -> String {
+    let folder = target().join("lab/node");
+    assert!(
+        folder.join("node_modules").exists(),
+        "{} is not there: run `make clients`",
+        folder.display()
+    );
+    folder.to_str().unwrap().to_owned()
+}
+
 /// A script below `tests`.
 pub(super) fn script(name: &str) -> String {
     format!("{}/tests/{name}", env!("CARGO_MANIFEST_DIR"))

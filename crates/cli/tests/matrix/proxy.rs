@@ -1,13 +1,18 @@
 //! The proxy between them.
 
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+
+use tempfile::TempDir;
 
 use super::processes::{Process, get};
 
 /// A running `skewtap proxy`.
 pub(super) struct Proxy {
     _process: Process,
+    /// With the authority, if it has one.
+    _folder: Option<TempDir>,
     traffic: SocketAddr,
     admin: SocketAddr,
 }
@@ -29,9 +34,34 @@ impl Proxy {
         };
         Self {
             _process: process,
+            _folder: None,
             traffic: address("traffic"),
             admin: address("admin"),
         }
+    }
+
+    /// Starts one that looks inside of tunnels to `localhost`, and that trusts servers by `trusted`;
+    /// gives whom clients must trust.
+    pub(super) fn intercepting(trusted: &Path) -> (Self, PathBuf) {
+        let folder = tempfile::tempdir().unwrap();
+        let ca = folder.path().join("ca");
+        let ca_dir = ["--ca-dir", ca.to_str().unwrap()];
+        let authority = |words: &[&str]| {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_skewtap"));
+            let output = command.arg("ca").args(ca_dir).args(words).output().unwrap();
+            assert!(output.status.success(), "{output:?}");
+            String::from_utf8(output.stdout).unwrap()
+        };
+        authority(&["init"]);
+        let roots = PathBuf::from(authority(&["show", "--path"]).trim());
+        let trusted = ["--upstream-ca", trusted.to_str().unwrap()];
+        let flags = [["--intercept", "localhost"], ca_dir, trusted].concat();
+        let proxy = Self::start(&flags);
+        let proxy = Self {
+            _folder: Some(folder),
+            ..proxy
+        };
+        (proxy, roots)
     }
 
     pub(super) fn url(&self) -> String {

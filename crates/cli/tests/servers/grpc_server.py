@@ -1,8 +1,8 @@
 """Echoes messages with grpcio, until standard input ends.
 
-Usage: grpc_server.py
+Usage: grpc_server.py [CERTIFICATE KEY]
 
-Prints the port. /echo/One gives the message back with its SHA-256 in the trailer `sha256`; /echo/Many
+Prints the port. With a certificate it speaks TLS. /echo/One gives the message back with its SHA-256 in the trailer `sha256`; /echo/Many
 takes and gives a stream of messages, one for one.
 """
 
@@ -30,7 +30,11 @@ handlers = {
 }
 server = grpc.server(futures.ThreadPoolExecutor(4), options=LARGEST)
 server.add_generic_rpc_handlers([grpc.method_handlers_generic_handler("echo", handlers)])
-port = server.add_insecure_port("127.0.0.1:0")
+if len(sys.argv) > 1:
+    certificate, key = (open(path, "rb").read() for path in sys.argv[1:])
+    port = server.add_secure_port("127.0.0.1:0", grpc.ssl_server_credentials([(key, certificate)]))
+else:
+    port = server.add_insecure_port("127.0.0.1:0")
 server.start()
 print(port, flush=True)
 sys.stdin.read()
