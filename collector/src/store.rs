@@ -3,6 +3,7 @@
 mod counts;
 mod edge;
 mod gap_bin;
+mod gap_bins;
 pub(crate) mod health;
 pub(crate) mod migrations;
 pub(crate) mod packed;
