@@ -11,6 +11,7 @@ mod it {
     mod full_disk;
     mod listening;
     mod matching;
+    mod proxy_drops;
     mod receiving;
     mod reopening;
     mod running;
