@@ -9,6 +9,7 @@ mod it {
     mod exporting;
     mod fake_backend;
     mod full_disk;
+    mod in_parts;
     mod listening;
     mod matching;
     mod proxy_drops;
