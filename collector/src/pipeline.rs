@@ -190,8 +190,11 @@ impl Pipeline {
     /// Judges a part of what is due.
     fn judge(&mut self) -> Vec<Judged> {
         let before = self.matcher.counts();
+        // One look at the store for all of them: only what comes out of this changes a verdict.
+        let reading = self.log.unchecked_transaction();
         let recall = |key| recall(&self.log, &self.log_end, key);
         let due = self.matcher.take_due(self.clock.now_ns(), recall);
+        drop(reading);
         self.metrics.pipeline.add(before, self.matcher.counts());
         for due in &due {
             self.clocks.learn(&due.observed);
