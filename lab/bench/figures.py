@@ -15,7 +15,7 @@ class Figures:
         """`peer` names what `ratio` compares with; `None` where there is no comparison."""
         figure = {
             "name": name,
-            "value": value if value is None else round(value, 4),
+            "value": round(value, 4),
             "unit": unit,
             "peer": peer,
             "ratio": ratio if ratio is None else round(ratio, 3),
@@ -45,7 +45,7 @@ class Figures:
     @staticmethod
     def _line(figure, width=0):
         value = figure["value"]
-        value = "not measured" if value is None else f"{value:,.4g}" if value < 1000 else f"{value:,.0f}"
+        value = f"{value:,.4g}" if value < 1000 else f"{value:,.0f}"
         compared = ""
         if figure["ratio"] is not None:
             compared = f"   {figure['ratio']:.2f} of {figure['peer']}"

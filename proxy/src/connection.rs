@@ -5,16 +5,17 @@ use std::future::Future as _;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use crate::exchange_error::HttpError;
 use crate::http2::{Pump, PumpError, StreamConnection};
-use crate::journal::Journal;
+use crate::journal::{Journal, Side};
 use crate::relayed_body::RequestBody;
-use crate::stamped_io::StampedIo;
+use crate::stamped_io::{StampedIo, Witness};
 use crate::target::Target;
 use crate::transport::Transport;
 use crate::tunnel::End;
+use crate::upstream;
 use crate::worker::Worker;
 use bytes::Bytes;
 use h2::SendStream;
@@ -65,6 +66,8 @@ pub(crate) enum Sender {
 pub(crate) enum ServerHttp {
     Messages(Pin<Box<HttpConnection<StampedIo, RequestBody>>>),
     Streams(Box<StreamConnection>),
+    /// Nothing does, as no message is under way; messages can begin again.
+    AtRest,
 }
 
 /// A request's body with the stream that it goes out on.
@@ -114,6 +117,7 @@ impl Connection {
     pub(crate) fn take_sender(&self, target: &Target) -> Option<Sender> {
         let mut server = self.server.borrow_mut();
         let server = server.as_mut().filter(|server| server.target == *target)?;
+        self.rouse(server);
         server.sender.take()
     }
 
@@ -124,12 +128,48 @@ impl Connection {
         }
     }
 
+    /// Gives the buffers back that messages to and from the server need; only while there is none.
+    pub(crate) fn rest(&self) {
+        if let Some(server) = self.server.borrow_mut().as_mut()
+            && let ServerHttp::Messages(_) = server.http
+            && server.sender.as_ref().is_some_and(Sender::is_idle)
+        {
+            server.sender = None;
+            server.http = ServerHttp::AtRest;
+        }
+    }
+
+    /// Lets messages begin again after a rest.
+    fn rouse(&self, server: &mut Server) {
+        if let ServerHttp::AtRest = server.http {
+            let io = self.io_of_server(&server.transport);
+            match upstream::handshake(&self.worker.config, io) {
+                Ok((sender, http)) => {
+                    server.sender = Some(Sender::Messages(sender));
+                    server.http = http.into();
+                }
+                Err(error) => tracing::debug!(error = %error, "connection not used again"),
+            }
+        }
+    }
+
+    /// What HTTP reads and writes on a connection to a server.
+    pub(crate) fn io_of_server(&self, transport: &Transport) -> StampedIo {
+        let witness = Witness::One(Rc::clone(&self.journal), Side::Up);
+        let scratch = Rc::clone(&self.worker.scratch);
+        StampedIo::new(transport.clone(), witness, scratch)
+    }
+
     /// Drives the connection to the server; ready when it came to its end just now.
     pub(crate) fn poll_server(&self, cx: &mut Context<'_>) -> Poll<()> {
         let mut slot = self.server.borrow_mut();
         let Some(server) = slot.as_mut() else {
             return Poll::Pending;
         };
+        if let ServerHttp::AtRest = server.http {
+            ready!(server.transport.poll_sign(cx));
+            self.rouse(server);
+        }
         let upload = server.upload.as_mut();
         if upload.is_some_and(|upload| upload.poll(cx).is_ready()) {
             server.upload = None;
@@ -203,6 +243,14 @@ impl Server {
 }
 
 impl Sender {
+    /// Whether its connection waits for a request.
+    fn is_idle(&self) -> bool {
+        match self {
+            Self::Messages(sender) => sender.is_ready(),
+            Self::Streams(_) => false,
+        }
+    }
+
     /// Waits until it can send; `None` when its connection is gone.
     pub(crate) async fn ready(self) -> Option<Self> {
         match self {
@@ -220,6 +268,7 @@ impl ServerHttp {
         match self {
             Self::Messages(http) => http.as_mut().poll(cx).map_err(HttpError::from),
             Self::Streams(http) => Pin::new(http).poll(cx).map_err(HttpError::from),
+            Self::AtRest => Poll::Pending,
         }
     }
 }

@@ -2,10 +2,11 @@
 
 use std::future::poll_fn;
 use std::io;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::body::Incoming;
@@ -16,9 +17,11 @@ use skewtap_sockstamp::realtime_ns;
 use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
 
+use crate::client_http::ClientHttp;
 use crate::connection::{Beyond, Connection};
 use crate::exchange_error::ExchangeError;
 use crate::farewell::{self, Ended};
+use crate::idle_clock::IdleClock;
 use crate::journal::{HttpVersion, Journal, LegAddresses, Side};
 use crate::moment::Read;
 use crate::patience::{Doing, Late, Patience};
@@ -30,6 +33,9 @@ use crate::transport::Transport;
 use crate::tunnel::End;
 use crate::worker::Worker;
 use crate::{http2, preface, service_stack, tunnel};
+
+/// How long nothing goes on before the buffers are given back.
+const LULL: Duration = Duration::from_millis(500);
 
 /// A client's connection as it stands once HTTP can begin on it.
 pub(crate) struct Client {
@@ -60,7 +66,7 @@ pub(crate) async fn serve(
     };
     if let Some(config) = &worker.tls_server {
         let session = TlsSession::accept(Arc::clone(config), None, 0);
-        let securing = secure(&worker, &mut client.transport, session);
+        let securing = Box::pin(secure(&worker, &mut client.transport, session));
         client.tls = stop.run_until_cancelled(securing).await.flatten();
         if client.tls.is_none() {
             return;
@@ -69,10 +75,12 @@ pub(crate) async fn serve(
     serve_http(worker, client, stop).await;
 }
 
+/// What is seldom needed, or only by one version of HTTP, is boxed here and below: it would be part
+/// of the task of every connection, whose size is what an idle connection costs.
 async fn serve_http(worker: Rc<Worker>, client: Client, stop: CancellationToken) {
     let begins = preface::version_of(&client.transport, &worker.config);
     match stop.run_until_cancelled(begins).await.flatten() {
-        Some(HttpVersion::Http1) => serve_messages(worker, client, stop).await,
+        Some(HttpVersion::Http1) => Box::pin(serve_messages(worker, client, stop)).await,
         Some(HttpVersion::Http2) => Box::pin(http2::serve(worker, client, stop)).await,
         None => {}
     }
@@ -90,23 +98,13 @@ async fn serve_messages(worker: Rc<Worker>, client: Client, stop: CancellationTo
     let journal = Journal::new(Rc::clone(&worker), addresses, accepted_ns, tls);
     let connection = Rc::new(Connection::new(worker, journal, destination));
     let closing = Closing(Rc::clone(&connection));
-    let witness = Witness::One(Rc::clone(&connection.journal), Side::Down);
-    let scratch = Rc::clone(&connection.worker.scratch);
-    let io = StampedIo::new(transport.clone(), witness, scratch);
-    let mut http = Builder::new()
-        .half_close(true)
-        .preserve_header_case(true)
-        .auto_date_header(false)
-        .header_read_timeout(None)
-        .max_header_size(connection.worker.config.max_head_bytes)
-        .max_buf_size(connection.worker.config.max_head_bytes)
-        .serve_connection(io, service_stack::of(&connection));
+    let mut http = ClientHttp::new(transport.clone(), || begin(&connection, &transport));
     let ended = drive(&mut http, &connection, &transport, &stop).await;
     if ended.is_ok() && connection.journal.borrow().is_tunnel() {
-        let early = http.into_parts().read_buf;
+        let early = http.into_early();
         match leave_http(&connection).await {
             Some(Beyond::Tunnel(server)) => {
-                carry(&connection, End { transport, early }, server).await;
+                Box::pin(carry(&connection, End { transport, early }, server)).await;
             }
             Some(Beyond::Intercepted(target, config)) => {
                 let sent = connection.journal.borrow().sent_to_client();
@@ -119,41 +117,64 @@ async fn serve_messages(worker: Rc<Worker>, client: Client, stop: CancellationTo
                     destination: Some(target),
                 };
                 let worker = Rc::clone(&connection.worker);
-                intercept(worker, opened, (config, early, sent), stop).await;
+                Box::pin(intercept(worker, opened, (config, early, sent), stop)).await;
             }
             None => {}
         }
         return;
     }
-    send_what_is_owed(&connection).await;
+    Box::pin(send_what_is_owed(&connection)).await;
     let ended = ended.unwrap_or_else(|error| {
         connection.worker.metrics.connection_error(&error);
         tracing::debug!(error = %error, "connection from a client ended");
         Ended::ByProxy
     });
-    farewell::say(&connection, &transport, ended, &stop).await;
+    Box::pin(farewell::say(&connection, &transport, ended, &stop)).await;
     drop(closing);
 }
 
+/// Begins to speak HTTP/1 to a client.
+fn begin(
+    connection: &Rc<Connection>,
+    transport: &Transport,
+) -> HttpConnection<
+    StampedIo,
+    impl HttpService<Incoming, ResBody = ResponseBody, Error = ExchangeError> + use<>,
+> {
+    let witness = Witness::One(Rc::clone(&connection.journal), Side::Down);
+    let scratch = Rc::clone(&connection.worker.scratch);
+    let io = StampedIo::new(transport.clone(), witness, scratch);
+    Builder::new()
+        .half_close(true)
+        .preserve_header_case(true)
+        .auto_date_header(false)
+        .header_read_timeout(None)
+        .max_header_size(connection.worker.config.max_head_bytes)
+        .max_buf_size(connection.worker.config.max_head_bytes)
+        .serve_connection(io, service_stack::of(connection))
+}
+
 /// Drives HTTP on both legs until the client's leg has come to its end.
-async fn drive<S>(
-    http: &mut HttpConnection<StampedIo, S>,
+async fn drive<B, S>(
+    http: &mut ClientHttp<B, S>,
     connection: &Connection,
     client: &Transport,
     stop: &CancellationToken,
 ) -> hyper::Result<Ended>
 where
+    B: Fn() -> HttpConnection<StampedIo, S>,
     S: HttpService<Incoming, ResBody = ResponseBody, Error = ExchangeError>,
 {
     let mut stopped = pin!(stop.cancelled());
     let mut mirror = Mirror::default();
+    let mut lull = IdleClock::default();
     poll_fn(|cx| {
         if !mirror.stopping && stopped.as_mut().poll(cx).is_ready() {
             mirror.stopping = true;
-            Pin::new(&mut *http).graceful_shutdown();
+            http.graceful_shutdown();
         }
         loop {
-            if let Poll::Ready(ended) = Pin::new(&mut *http).poll(cx) {
+            if let Poll::Ready(ended) = http.poll(cx) {
                 return Poll::Ready(ended.map(|()| Ended::ByThem));
             }
             let seen = connection.journal.borrow().up_reads();
@@ -161,15 +182,24 @@ where
             let idle = connection.journal.borrow().is_idle();
             if mirror.server_closed && idle && !mirror.stopping {
                 mirror.stopping = true;
-                Pin::new(&mut *http).graceful_shutdown();
+                http.graceful_shutdown();
             } else if connection.journal.borrow().up_reads() == seen {
                 break;
             }
         }
-        match mirror.poll_client(cx, connection, client) {
-            Poll::Ready(()) => Poll::Ready(Ok(Ended::ByProxy)),
-            Poll::Pending => Poll::Pending,
+        if mirror.poll_client(cx, connection, client).is_ready() {
+            return Poll::Ready(Ok(Ended::ByProxy));
         }
+        if !http.is_at_rest() && !mirror.stopping {
+            let (rests, served) = connection.journal.borrow().rests();
+            if lull.poll(cx, LULL, (rests, served)).is_ready() {
+                http.rest(connection.worker.metrics.connection_rests());
+                connection.rest();
+                // Once more, to wait for a sign of either side.
+                cx.waker().wake_by_ref();
+            }
+        }
+        Poll::Pending
     })
     .await
 }
@@ -238,7 +268,7 @@ async fn intercept(
     client.tls = stop.run_until_cancelled(securing).await.flatten();
     if client.tls.is_some() {
         // Inside, the same begins anew.
-        Box::pin(serve_http(worker, client, stop)).await;
+        serve_http(worker, client, stop).await;
     }
 }
 

@@ -18,6 +18,9 @@ const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection")
 /// Takes out what concerns one hop only. A message without any such header is left exactly
 /// as it is; otherwise the order of the remaining headers is kept.
 pub(crate) fn strip(headers: &mut HeaderMap) {
+    if !headers.keys().any(concerns_one_hop) {
+        return;
+    }
     let options = connection_options(headers);
     let switches = offers_to_switch(headers, &options);
     let is_own = |option: &str| is_own(option.as_bytes()) || (switches && option == "upgrade");
@@ -59,6 +62,14 @@ pub(crate) fn strip(headers: &mut HeaderMap) {
             headers.append(name.clone(), value);
         }
     }
+}
+
+/// Whether a header has to be looked at; most messages have none of these.
+fn concerns_one_hop(name: &HeaderName) -> bool {
+    matches!(
+        *name,
+        CONNECTION | UPGRADE | PROXY_AUTHORIZATION | PROXY_AUTHENTICATE | TE
+    ) || *name == PROXY_CONNECTION
 }
 
 /// The options of all `Connection` headers, in lower case.

@@ -284,6 +284,17 @@ impl Journal {
         self.open.is_empty()
     }
 
+    /// Whether nothing of any message is under way on either leg, and how many requests there have
+    /// been.
+    pub(crate) fn rests(&self) -> (bool, u64) {
+        let rests = self.open.is_empty()
+            && self.waiting.is_empty()
+            && self.interim.is_empty()
+            && self.down.requests.between_messages()
+            && self.down.responses.between_messages();
+        (rests, self.served)
+    }
+
     /// Whether the client is in the middle of sending a request's head.
     pub(crate) fn head_is_open(&self) -> bool {
         self.down.requests.head_is_open()

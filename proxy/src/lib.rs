@@ -47,6 +47,7 @@ pub mod tls;
 
 mod admin;
 mod capture_thread;
+mod client_http;
 mod connection;
 mod delay_histogram;
 mod downstream;
@@ -57,6 +58,7 @@ mod finisher;
 mod hop_by_hop;
 mod host_pattern;
 mod http2;
+mod idle_clock;
 mod journal;
 mod listen;
 mod message_log;

@@ -66,6 +66,7 @@ pub(crate) struct Metrics {
     handshakes_failed: Counter,
     messages_lost: Counter,
     open_connections: Gauge,
+    resting_connections: Gauge,
     connections: Counter,
     scheduling_delay: DelayHistogram,
     reload_successful: Gauge,
@@ -75,11 +76,18 @@ pub(crate) struct Metrics {
     watching_cpu: Counter<f64, AtomicU64>,
 }
 
-/// Counts one open connection for as long as it lives.
+/// Counts one connection for as long as it lives.
 #[derive(Debug)]
-pub(crate) struct ConnectionGuard(Gauge);
+pub(crate) struct Counted(Gauge);
 
-impl Drop for ConnectionGuard {
+impl Counted {
+    fn among(all: &Gauge) -> Self {
+        all.inc();
+        Self(all.clone())
+    }
+}
+
+impl Drop for Counted {
     fn drop(&mut self) {
         self.0.dec();
     }
@@ -106,6 +114,7 @@ impl Metrics {
             handshakes_failed: Counter::default(),
             messages_lost: Counter::default(),
             open_connections: Gauge::default(),
+            resting_connections: Gauge::default(),
             connections: Counter::default(),
             scheduling_delay: DelayHistogram::default(),
             reload_successful: Gauge::default(),
@@ -157,6 +166,11 @@ impl Metrics {
             "open_connections",
             "Client connections open now",
             self.open_connections.clone(),
+        );
+        registry.register(
+            "resting_connections",
+            "Client connections open now that hold no buffers, because nothing goes on",
+            self.resting_connections.clone(),
         );
         registry.register(
             "connections",
@@ -279,10 +293,13 @@ impl Metrics {
         }
     }
 
-    pub(crate) fn connection_opened(&self) -> ConnectionGuard {
+    pub(crate) fn connection_opened(&self) -> Counted {
         self.connections.inc();
-        self.open_connections.inc();
-        ConnectionGuard(self.open_connections.clone())
+        Counted::among(&self.open_connections)
+    }
+
+    pub(crate) fn connection_rests(&self) -> Counted {
+        Counted::among(&self.resting_connections)
     }
 
     pub(crate) fn connection_error(&self, error: &hyper::Error) {

@@ -3,9 +3,10 @@
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use tokio::time::{Instant, Sleep, sleep};
+use tokio::time::{Sleep, sleep};
 
 use crate::config::Config;
+use crate::idle_clock::IdleClock;
 
 /// What a client is doing.
 #[derive(Clone, Copy, Debug)]
@@ -32,8 +33,7 @@ pub(crate) enum Late {
 pub(crate) struct Patience {
     /// Set while a head is on its way.
     head_deadline: Option<Pin<Box<Sleep>>>,
-    /// When to see whether the client has been idle since, and how many requests it had made.
-    idle_check: Option<(Pin<Box<Sleep>>, u64)>,
+    idle: IdleClock,
 }
 
 impl Patience {
@@ -47,29 +47,9 @@ impl Patience {
         if self.poll_head(cx, config, doing).is_ready() {
             return Poll::Ready(Late::Head);
         }
-        self.poll_idle(cx, config, doing).map(|()| Late::Idle)
-    }
-
-    /// Ready when the client has asked for nothing for the time allowed. It is looked at once in
-    /// that time, so that requests pay nothing for it.
-    fn poll_idle(&mut self, cx: &mut Context<'_>, config: &Config, doing: Doing) -> Poll<()> {
-        let allowed = config.idle_timeout;
-        let Doing {
-            is_idle, served, ..
-        } = doing;
-        // What has begun already may end later than this clock starts.
-        let before = if served == 0 { 0 } else { u64::MAX };
-        let check = || (Box::pin(sleep(allowed)), before);
-        let (due, before) = self.idle_check.get_or_insert_with(check);
-        while due.as_mut().poll(cx).is_ready() {
-            if is_idle && *before == served {
-                due.as_mut().reset(Instant::now() + allowed);
-                return Poll::Ready(());
-            }
-            *before = if is_idle { served } else { u64::MAX };
-            due.as_mut().reset(Instant::now() + allowed);
-        }
-        Poll::Pending
+        let idle = (doing.is_idle, doing.served);
+        let late = self.idle.poll(cx, config.idle_timeout, idle);
+        late.map(|()| Late::Idle)
     }
 
     fn poll_head(&mut self, cx: &mut Context<'_>, config: &Config, doing: Doing) -> Poll<()> {

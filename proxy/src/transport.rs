@@ -80,6 +80,12 @@ impl Transport {
         Poll::Ready(Ok(space.get(..count).unwrap_or_default()))
     }
 
+    /// Ready when bytes, the end or a failure may have come.
+    pub(crate) fn poll_sign(&self, cx: &mut Context<'_>) -> Poll<()> {
+        // A failure is told to whoever reads next.
+        self.socket.poll_read_ready(cx).map(|_| ())
+    }
+
     /// Makes the next look wait until more bytes have come than there are.
     pub(crate) fn wait_for_more(&self) {
         let nothing_new = || Err::<(), _>(io::ErrorKind::WouldBlock.into());

@@ -5,9 +5,9 @@ mod on_stream;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::net::SocketAddr;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 use http::header::{EXPECT, UPGRADE};
@@ -21,11 +21,11 @@ use crate::config::{Config, UpstreamHttp};
 use crate::connection::{Beyond, Connection, Sender};
 use crate::exchange_error::ExchangeError;
 use crate::http2;
-use crate::journal::{Connected, HttpVersion, Side};
+use crate::journal::{Connected, HttpVersion};
 use crate::moment::Read;
 use crate::reach::{Reached, reach};
 use crate::relayed_body::{Pieces, RequestBody, ResponseBody};
-use crate::stamped_io::{StampedIo, Witness};
+use crate::stamped_io::StampedIo;
 use crate::target::Target;
 use crate::tls::{Clients, Offer, TlsSession};
 use crate::transport::Transport;
@@ -168,11 +168,10 @@ async fn dial(connection: &Connection, target: &Target) -> Result<(), ExchangeEr
         .borrow_mut()
         .connected(dialled.connected, dialled.version);
     let transport = dialled.transport;
-    let witness = Witness::One(Rc::clone(&connection.journal), Side::Up);
-    let io = StampedIo::new(transport.clone(), witness, Rc::clone(&worker.scratch));
+    let io = connection.io_of_server(&transport);
     match dialled.version {
         HttpVersion::Http1 => {
-            let (sender, http) = handshake(&worker.config, io).await?;
+            let (sender, http) = handshake(&worker.config, io)?;
             connection.install(target.clone(), transport, Sender::Messages(sender), http);
         }
         HttpVersion::Http2 => {
@@ -187,7 +186,7 @@ async fn dial(connection: &Connection, target: &Target) -> Result<(), ExchangeEr
 ///
 /// # Errors
 /// The connection broke already.
-pub(crate) async fn handshake(
+pub(crate) fn handshake(
     config: &Config,
     io: StampedIo,
 ) -> Result<
@@ -201,8 +200,14 @@ pub(crate) async fn handshake(
     builder
         .preserve_header_case(true)
         .max_buf_size(config.max_head_bytes);
-    let made = builder.handshake(io).await;
-    made.map_err(ExchangeError::from_hyper)
+    // Nothing is said to the server by it, so there is nothing to wait for.
+    let made = pin!(builder.handshake(io)).poll(&mut Context::from_waker(Waker::noop()));
+    match made {
+        Poll::Ready(made) => made.map_err(ExchangeError::from_hyper),
+        Poll::Pending => Err(ExchangeError::Unreachable(
+            io::ErrorKind::NotConnected.into(),
+        )),
+    }
 }
 
 /// Which versions a server is offered on behalf of a client that speaks `client`.

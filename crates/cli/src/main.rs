@@ -26,6 +26,11 @@ use args::{Args, Command};
 use config_file::ConfigFile;
 use failure::{Exit, Failure};
 
+/// The system's allocator keeps what connections give back when they rest, and takes a lock where
+/// one thread frees what another has taken, as it is with every exchange and its record.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 fn main() -> ExitCode {
     let args = arguments().map_err(|error| match error.downcast::<clap::Error>() {
         // Also a wish for help, which is none.

@@ -66,7 +66,12 @@ macro_rules! identifier {
 
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+                let mut text = [0; 2 * $bytes];
+                for (pair, byte) in text.chunks_exact_mut(2).zip(self.0) {
+                    pair.copy_from_slice(&hex_digits(byte));
+                }
+                // Digits are always text.
+                f.write_str(std::str::from_utf8(&text).map_err(|_| fmt::Error)?)
             }
         }
 
@@ -87,6 +92,13 @@ macro_rules! identifier {
 
 identifier!(TraceId, 16, "The identifier all spans of one trace share.");
 identifier!(SpanId, 8, "The identifier of one span within its trace.");
+
+fn hex_digits(byte: u8) -> [u8; 2] {
+    [byte >> 4, byte & 0xf].map(|value| match value {
+        0..=9 => b'0' + value,
+        _ => b'a' + value - 10,
+    })
+}
 
 fn hex_value(digit: u8) -> Option<u8> {
     match digit {

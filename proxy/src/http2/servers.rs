@@ -203,7 +203,7 @@ impl Servers {
         dialled: Dialled,
     ) -> Result<Idle, ExchangeError> {
         let (number, io) = self.stamped(dialled);
-        let (sender, http) = upstream::handshake(&self.worker.config, io).await?;
+        let (sender, http) = upstream::handshake(&self.worker.config, io)?;
         let driver = self.drive(number, async move {
             if let Err(error) = http.await {
                 tracing::debug!(error = %error, "connection to a server ended");

@@ -20,6 +20,11 @@ impl<T: Copy> Waiting<T> {
         }
     }
 
+    /// Whether none waits.
+    pub(super) fn is_empty(&self) -> bool {
+        self.messages.is_empty()
+    }
+
     /// Whether there was room for `message`.
     pub(super) fn push(&mut self, message: Message<T>) -> bool {
         let room = self.messages.len() < WAITING_CAP;

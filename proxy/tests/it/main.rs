@@ -48,6 +48,7 @@ mod packets;
 mod relay;
 mod reload;
 mod resilience;
+mod resting;
 mod routes;
 mod shipping;
 mod stamps;

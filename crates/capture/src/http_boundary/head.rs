@@ -3,6 +3,7 @@
 use std::mem::MaybeUninit;
 
 use httparse::{Header, Request, Response, Status};
+use memchr::memchr;
 
 use super::framing::{self, Asked, Framing};
 use super::{FIELDS_CAP, LostTrack};
@@ -23,16 +24,20 @@ impl HeadEnd {
     /// How many of the `bytes`, which follow those of earlier calls, belong to the head; `None`
     /// when it does not end among them.
     pub(super) fn find(&mut self, bytes: &[u8]) -> Option<usize> {
-        for (at, byte) in bytes.iter().enumerate() {
-            *self = match (*self, *byte) {
-                (Self::LineStart | Self::EmptyLine, b'\n') => {
+        let mut at = 0;
+        while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
+            let (taken, next) = match (*self, rest) {
+                (Self::LineStart | Self::EmptyLine, [b'\n', ..]) => {
                     *self = Self::Line;
                     return Some(at + 1);
                 }
-                (Self::Line, b'\n') => Self::LineStart,
-                (Self::LineStart, b'\r') => Self::EmptyLine,
-                _ => Self::Line,
+                (Self::LineStart, [b'\r', ..]) => (1, Self::EmptyLine),
+                _ => match memchr(b'\n', rest) {
+                    Some(end) => (end + 1, Self::LineStart),
+                    None => (rest.len(), Self::Line),
+                },
             };
+            (at, *self) = (at + taken, next);
         }
         None
     }

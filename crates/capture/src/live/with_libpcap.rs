@@ -17,6 +17,13 @@ use crate::tcp_segment::TcpSegment;
 /// How old the kernel's figures may be while packets come in.
 const STATS_EVERY: Duration = Duration::from_millis(1);
 
+/// How long packets gather once the first has come. A reader that sleeps costs those who send them
+/// nothing; without the pause they would pay for waking it with nearly every packet.
+const GATHERING: Duration = Duration::from_millis(1);
+
+/// A read that takes longer than this has waited for its packet.
+const WAITED: Duration = Duration::from_micros(50);
+
 /// An open capture: packets that pass are kept from here on, until [`LiveCapture::run`] reads them.
 pub struct LiveCapture {
     capture: Capture<Active>,
@@ -93,7 +100,7 @@ impl LiveCapture {
         }
     }
 
-    /// Hands on every segment as it passes, on the calling thread, until
+    /// Hands on every segment within about a millisecond, on the calling thread, until
     /// [`CaptureHandle::stop`]. What `on_segment` takes in time delays the next one; packets are
     /// dropped, and counted, only when it falls behind by thousands.
     ///
@@ -116,11 +123,16 @@ impl LiveCapture {
             if self.shared.ports_changed.swap(false, Relaxed) {
                 self.extend_filter()?;
             }
+            let began = Instant::now();
             match self.capture.next_packet() {
-                Ok(packet) => self
-                    .shared
-                    .counts
-                    .hand_on(&packet, self.link, &mut on_segment),
+                Ok(packet) => {
+                    let waited = began.elapsed() > WAITED;
+                    let counts = &self.shared.counts;
+                    counts.hand_on(&packet, self.link, &mut on_segment);
+                    if waited {
+                        std::thread::sleep(GATHERING);
+                    }
+                }
                 // Woken to look at what was asked for.
                 Err(pcap::Error::NoMorePackets | pcap::Error::TimeoutExpired) => {}
                 Err(source) => return Err(open::failed(&self.device, source)),
