@@ -19,8 +19,10 @@ pub(crate) fn step_back() {
     }
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
 mod tests {
+    #![cfg(target_os = "linux")]
+
     use super::*;
 
     fn niceness() -> i32 {
