@@ -11,7 +11,7 @@ use crate::capture_thread::SeenPackets;
 use crate::config::Config;
 use crate::note::Note;
 use crate::pending::{Complete, Pending, Waits};
-use crate::record;
+use crate::record::Recorder;
 use crate::ship::Records;
 
 /// Notes taken at once.
@@ -23,9 +23,8 @@ const GATHERING: Duration = Duration::from_millis(10);
 
 /// What the finisher works with.
 pub(crate) struct Setup {
-    pub(crate) sources: Sources,
-    pub(crate) packets: Option<SeenPackets>,
-    pub(crate) waits: Waits,
+    recorder: Recorder,
+    waits: Waits,
 }
 
 impl Setup {
@@ -45,8 +44,7 @@ impl Setup {
             },
         };
         Self {
-            sources,
-            packets,
+            recorder: Recorder::new(sources, packets),
             waits,
         }
     }
@@ -54,7 +52,11 @@ impl Setup {
 
 /// Runs until all that can send notes are gone and every exchange has become a record.
 pub(crate) async fn run(setup: Setup, mut notes: mpsc::Receiver<Note>, records: Records) {
-    let mut pending = Pending::new(setup.waits);
+    let Setup {
+        mut recorder,
+        waits,
+    } = setup;
+    let mut pending = Pending::new(waits);
     let mut batch = Vec::with_capacity(NOTES_AT_ONCE);
     let mut open = true;
     while open || pending.next_due().is_some() {
@@ -79,11 +81,11 @@ pub(crate) async fn run(setup: Setup, mut notes: mpsc::Receiver<Note>, records: 
                 }
             };
             if let Some(complete) = overflow {
-                finish(&setup, &complete, &records);
+                finish(&mut recorder, &complete, &records);
             }
         }
         while let Some(complete) = pending.due(now) {
-            finish(&setup, &complete, &records);
+            finish(&mut recorder, &complete, &records);
         }
     }
 }
@@ -95,10 +97,9 @@ async fn until(deadline: Option<Instant>) {
     }
 }
 
-fn finish(setup: &Setup, complete: &Complete, records: &Records) {
+fn finish(recorder: &mut Recorder, complete: &Complete, records: &Records) {
     let Complete { exchange, activity } = complete;
-    let record = record::of(exchange, *activity, &setup.sources, setup.packets.as_ref());
-    if let Some(record) = record {
-        records.send(record);
+    if let Some(record) = recorder.record(exchange, *activity) {
+        records.add(&record);
     }
 }

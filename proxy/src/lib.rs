@@ -13,7 +13,7 @@
 //! - [`tls`], [`authority`]: TLS on either leg, and in a server's place;
 //! - `tunnel`: what follows when a connection leaves HTTP; `farewell`: how it ends;
 //! - `transport`, `stamped_io`, `journal`, `message_log`, `stream_log`: the stamps, taken below HTTP on both legs;
-//! - `records_thread`, `finisher`, `ship`: from stamps to a record, and on its way.
+//! - `records_thread`, `finisher`, `record`, `ship`: from stamps to a record, and on its way.
 //!
 //! What must hold, in this order:
 //!

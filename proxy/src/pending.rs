@@ -1,6 +1,6 @@
 //! Finished exchanges that wait for what others have still to tell of them.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::time::Duration;
 
 use skewtap_core::endpoint::QueueOutcome;
@@ -39,7 +39,10 @@ pub(crate) struct Complete {
 pub(crate) struct Pending {
     waits: Waits,
     exchanges: HashMap<u64, Entry>,
+    /// Of those that wait for more than packets.
     deadlines: BTreeSet<(Instant, u64)>,
+    /// Those that wait for packets only. All wait equally long, so they come out as they went in.
+    settled: VecDeque<(Instant, u64)>,
 }
 
 #[derive(Debug)]
@@ -50,8 +53,8 @@ struct Entry {
     activity: Option<Option<Arrival>>,
     /// Dropping it ends the watch.
     watch: Option<WatchHandle>,
-    deadline: Instant,
-    only_packets: bool,
+    /// `None` once it waits for packets only.
+    deadline: Option<Instant>,
 }
 
 impl Pending {
@@ -60,6 +63,7 @@ impl Pending {
             waits,
             exchanges: HashMap::new(),
             deadlines: BTreeSet::new(),
+            settled: VecDeque::new(),
         }
     }
 
@@ -76,18 +80,16 @@ impl Pending {
             });
         }
         let id = exchange.id;
-        let deadline = now + self.waits.watch + WATCH_SLACK;
-        self.deadlines.insert((deadline, id));
-        let entry = Entry {
+        let mut entry = Entry {
             exchange,
             finished: now,
             activity: None,
             watch: None,
-            deadline,
-            only_packets: false,
+            deadline: None,
         };
+        entry.deadline = entry.waits_until(self.waits);
+        self.wait(entry.deadline, id, now);
         self.exchanges.insert(id, entry);
-        self.look_again(id, now);
         None
     }
 
@@ -108,61 +110,58 @@ impl Pending {
 
     /// Takes the news that a watch over this exchange has ended.
     pub(crate) fn look_again(&mut self, id: u64, now: Instant) {
-        let waits = self.waits;
         let Some(entry) = self.exchanges.get_mut(&id) else {
             return;
         };
-        if entry.only_packets {
-            return;
+        let Some(before) = entry.deadline else { return };
+        let deadline = entry.waits_until(self.waits);
+        if deadline != Some(before) {
+            entry.deadline = deadline;
+            self.deadlines.remove(&(before, id));
+            self.wait(deadline, id, now);
         }
-        let (deadline, only_packets) = match entry.still_waits() {
-            Waiting::Watch => return,
-            Waiting::Activity => (entry.finished + waits.activity, false),
-            Waiting::Nothing => (now + waits.packets, true),
-        };
-        entry.only_packets = only_packets;
-        self.deadlines.remove(&(entry.deadline, id));
-        entry.deadline = deadline;
-        self.deadlines.insert((deadline, id));
+    }
+
+    /// Has an exchange wait until `deadline`, or for packets only.
+    fn wait(&mut self, deadline: Option<Instant>, id: u64, now: Instant) {
+        match deadline {
+            Some(deadline) => {
+                self.deadlines.insert((deadline, id));
+            }
+            None => self.settled.push_back((now + self.waits.packets, id)),
+        }
     }
 
     /// When to call [`Pending::due`] next.
     pub(crate) fn next_due(&self) -> Option<Instant> {
-        self.deadlines.first().map(|(deadline, _)| *deadline)
+        let nexts = [self.deadlines.first(), self.settled.front()];
+        nexts.into_iter().flatten().map(|(due, _)| *due).min()
     }
 
     /// The next exchange whose waiting is over at `now`.
     pub(crate) fn due(&mut self, now: Instant) -> Option<Complete> {
-        loop {
-            let (deadline, id) = *self.deadlines.first()?;
-            if deadline > now {
-                return None;
-            }
-            self.deadlines.remove(&(deadline, id));
-            let entry = self.exchanges.get_mut(&id)?;
-            if entry.only_packets {
-                let entry = self.exchanges.remove(&id)?;
-                return Some(Complete {
-                    exchange: entry.exchange,
-                    activity: entry.activity.flatten(),
-                });
-            }
+        while let Some(&(deadline, id)) = self.deadlines.first()
+            && deadline <= now
+        {
+            self.deadlines.pop_first();
             // What has not come by now will not be waited for.
-            entry.only_packets = true;
-            entry.deadline = now + self.waits.packets;
-            self.deadlines.insert((entry.deadline, id));
+            self.wait(None, id, now);
+            if let Some(entry) = self.exchanges.get_mut(&id) {
+                entry.deadline = None;
+            }
         }
+        let (_, id) = self.settled.pop_front_if(|(due, _)| *due <= now)?;
+        let entry = self.exchanges.remove(&id)?;
+        Some(Complete {
+            exchange: entry.exchange,
+            activity: entry.activity.flatten(),
+        })
     }
 }
 
-enum Waiting {
-    Watch,
-    Activity,
-    Nothing,
-}
-
 impl Entry {
-    fn still_waits(&self) -> Waiting {
+    /// Until when it waits for more than packets; `None` if it does not.
+    fn waits_until(&self, waits: Waits) -> Option<Instant> {
         let exchange = &self.exchange;
         let watches = [&exchange.client_watch, &exchange.server_watch];
         if watches
@@ -170,7 +169,7 @@ impl Entry {
             .flatten()
             .any(|slot| slot.get().is_none())
         {
-            return Waiting::Watch;
+            return Some(self.finished + waits.watch + WATCH_SLACK);
         }
         let client = exchange.client_watch.as_ref().and_then(|slot| slot.get());
         let settled = client.is_some_and(|watch| match watch.queue.outcome {
@@ -178,9 +177,9 @@ impl Entry {
             QueueOutcome::StillUnread | QueueOutcome::NotHere | QueueOutcome::NotWatched => false,
         });
         if settled || self.activity.is_some() {
-            Waiting::Nothing
+            None
         } else {
-            Waiting::Activity
+            Some(self.finished + waits.activity)
         }
     }
 }

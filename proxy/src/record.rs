@@ -1,230 +1,127 @@
 //! From the raw stamps of an exchange to its record.
 
+mod address_text;
+mod stamps;
+
+use std::borrow::Cow;
+
 use opentelemetry_sdk::trace::{IdGenerator, RandomIdGenerator};
-use skewtap_core::clock::{Source, Stamp};
 use skewtap_core::endpoint::QueueWatch;
 use skewtap_core::exchange::{
     ExchangeRecord, Leg, Outcome, SourceState, Sources, StreamShare, TcpFigures, UNIX_PREFIX,
 };
 use skewtap_core::ids::{SpanId, TraceId};
 use skewtap_core::milestone::{Milestone, Milestones};
-use skewtap_host::WatchResult;
 
 use crate::capture_thread::SeenPackets;
-use crate::journal::{Flow, LegAddresses, OpenExchange, ServerEnds, StreamPart, TcpSpan, UpSide};
+use crate::journal::{Flow, OpenExchange, ServerEnds, StreamPart, TcpSpan};
 use crate::message_log::Message;
-use crate::moment::{Arrival, Departure};
+use crate::moment::Arrival;
 use crate::wire_join::{self, Told};
+
+use address_text::LegTexts;
 
 /// Longest text taken from a request, in bytes; the rest is cut off.
 const LONGEST_TEXT: usize = 2_048;
 
-/// Makes the record of a finished exchange. `activity` is the client's next sign of life, if it
-/// proves that the client has read the response.
-pub(crate) fn of(
-    exchange: &OpenExchange,
-    activity: Option<Arrival>,
-    sources: &Sources,
-    packets: Option<&SeenPackets>,
-) -> Option<ExchangeRecord> {
-    let mut milestones = own_stamps(exchange);
-    arrival(&mut milestones, Milestone::ClientNextActivity, activity);
-    let mut sources = sources.clone();
-    if let Some(packets) = packets {
-        let told = packets.look(|index| wire_join::add(index, exchange, &mut milestones));
+/// A record that borrows from its exchange and its recorder.
+pub(crate) type Record<'a> = ExchangeRecord<Cow<'a, str>>;
+
+/// Makes records, one after the other.
+#[derive(Debug)]
+pub(crate) struct Recorder {
+    sources: Sources,
+    packets: Option<SeenPackets>,
+    down: LegTexts,
+    up: LegTexts,
+}
+
+impl Recorder {
+    pub(crate) fn new(sources: Sources, packets: Option<SeenPackets>) -> Self {
+        Self {
+            sources,
+            packets,
+            down: LegTexts::default(),
+            up: LegTexts::default(),
+        }
+    }
+
+    /// Makes the record of a finished exchange. `activity` is the client's next sign of life, if
+    /// it proves that the client has read the response.
+    pub(crate) fn record<'a>(
+        &'a mut self,
+        exchange: &'a OpenExchange,
+        activity: Option<Arrival>,
+    ) -> Option<Record<'a>> {
+        let mut milestones = stamps::of_own_sockets(exchange);
+        stamps::arrival(&mut milestones, Milestone::ClientNextActivity, activity);
+        let sources = self.at_work(exchange, &mut milestones);
+        let [client, server] = [&exchange.client_watch, &exchange.server_watch]
+            .map(|slot| slot.as_ref().and_then(|slot| slot.get()));
+        stamps::of_watches(&mut milestones, client, server);
+        let (trace_id, span_id, parent_span_id, sampled) = identity(exchange)?;
+        let facts = &exchange.facts;
+        let authority = facts.authority.as_ref();
+        let tunnel = exchange.tunnel.as_deref().copied().unwrap_or_default();
+        let (down, up) = (exchange.down, exchange.up.as_ref());
+        Some(ExchangeRecord {
+            trace_id,
+            span_id,
+            parent_span_id,
+            sampled,
+            method: Cow::Borrowed(cut(facts.method.as_str())),
+            scheme: Cow::Borrowed(scheme(exchange)),
+            authority: authority
+                .map(|authority| lossy(authority.as_bytes()))
+                .unwrap_or_default(),
+            path: Cow::Borrowed(cut(facts.uri.path())),
+            status: exchange.status,
+            outcome: exchange.outcome.unwrap_or(Outcome::ClientGone),
+            request_bytes: with_tunnel(exchange.request.and_then(length), tunnel.down),
+            response_bytes: with_tunnel(exchange.response.and_then(length), tunnel.up),
+            down: leg(
+                self.down.of(down).map(Cow::Borrowed),
+                exchange.down_earlier,
+                exchange.down_tcp,
+            ),
+            up: up.map(|up| leg(server_ends(&mut self.up, &up.ends), up.earlier, up.tcp)),
+            down_stream: share(exchange.stream, exchange.request, exchange.response),
+            up_stream: up.and_then(|up| share(up.stream, up.request, up.response)),
+            milestones,
+            client_queue: client.map_or(QueueWatch::NOT_WATCHED, |watch| watch.queue),
+            client_process: client.and_then(|watch| watch.process.clone()),
+            server_queue: server.map_or(QueueWatch::NOT_WATCHED, |watch| watch.queue),
+            server_process: server.and_then(|watch| watch.process.clone()),
+            sources,
+            clock_step_ns: exchange.clock_step_ns,
+        })
+    }
+
+    /// Adds what packets tell, and says which sources were at work.
+    fn at_work(&self, exchange: &OpenExchange, milestones: &mut Milestones) -> Sources {
+        let mut sources = self.sources.clone();
+        let Some(packets) = &self.packets else {
+            return sources;
+        };
+        let told = packets.look(|index| wire_join::add(index, exchange, milestones));
         let end = exchange.response.and_then(|response| response.last);
         let told = match end {
             Some(end) if !packets.has_come_to(end.before_ns) => Told::Behind,
             _ => told,
         };
         sources.capture = capture_state(told, packets.state());
-    }
-    let [client, server] = [&exchange.client_watch, &exchange.server_watch]
-        .map(|slot| slot.as_ref().and_then(|slot| slot.get()));
-    watched(&mut milestones, client, server);
-    let (trace_id, span_id, parent_span_id, sampled) = identity(exchange)?;
-    let facts = &exchange.facts;
-    let authority = facts.authority.as_ref();
-    let tunnel = exchange.tunnel.as_deref().copied().unwrap_or_default();
-    Some(ExchangeRecord {
-        trace_id,
-        span_id,
-        parent_span_id,
-        sampled,
-        method: cut(facts.method.as_str()),
-        scheme: scheme(exchange),
-        authority: authority
-            .map(|a| cut(&String::from_utf8_lossy(a.as_bytes())))
-            .unwrap_or_default(),
-        path: cut(facts.uri.path()),
-        status: exchange.status,
-        outcome: exchange.outcome.unwrap_or(Outcome::ClientGone),
-        request_bytes: with_tunnel(exchange.request.and_then(length), tunnel.down),
-        response_bytes: with_tunnel(exchange.response.and_then(length), tunnel.up),
-        down: leg(
-            over_tcp(exchange.down),
-            exchange.down_earlier,
-            exchange.down_tcp,
-        ),
-        up: exchange
-            .up
-            .as_ref()
-            .map(|up| leg(server_ends(&up.ends), up.earlier, up.tcp)),
-        down_stream: share(exchange.stream, exchange.request, exchange.response),
-        up_stream: exchange
-            .up
-            .as_ref()
-            .and_then(|up| share(up.stream, up.request, up.response)),
-        milestones,
-        client_queue: client.map_or(QueueWatch::NOT_WATCHED, |watch| watch.queue),
-        client_process: client.and_then(|watch| watch.process.clone()),
-        server_queue: server.map_or(QueueWatch::NOT_WATCHED, |watch| watch.queue),
-        server_process: server.and_then(|watch| watch.process.clone()),
-        sources,
-        clock_step_ns: exchange.clock_step_ns,
-    })
-}
-
-fn watched(
-    milestones: &mut Milestones,
-    client: Option<&WatchResult>,
-    server: Option<&WatchResult>,
-) {
-    let found = [
-        (
-            Milestone::ClientPickedUp,
-            client.and_then(|watch| watch.picked_up),
-        ),
-        (
-            Milestone::ServerPickedUp,
-            server.and_then(|watch| watch.picked_up),
-        ),
-        (
-            Milestone::ServerAccepted,
-            server.and_then(|watch| watch.accepted),
-        ),
-    ];
-    for (milestone, stamp) in found {
-        if let Some(stamp) = stamp {
-            milestones.note(milestone, stamp);
-        }
-    }
-}
-
-fn own_stamps(exchange: &OpenExchange) -> Milestones {
-    let mut milestones = Milestones::default();
-    if let Some(ns) = exchange.accepted_ns {
-        milestones.note(Milestone::DownConnected, Stamp::at(ns, Source::User));
-        arrival(&mut milestones, Milestone::DownTlsDone, exchange.down_tls);
-    }
-    arrivals(
-        &mut milestones,
-        exchange.request,
-        [
-            Milestone::DownRequestFirst,
-            Milestone::DownRequestHead,
-            Milestone::DownRequestLast,
-        ],
-    );
-    if let Some(interim) = exchange.sent_continue {
-        milestones.note(Milestone::DownContinue, interim.head.stamp());
-    }
-    departures(
-        &mut milestones,
-        exchange.response,
-        [
-            Milestone::DownResponseFirst,
-            Milestone::DownResponseHead,
-            Milestone::DownResponseLast,
-        ],
-    );
-    if let Some(up) = &exchange.up {
-        up_stamps(&mut milestones, up);
-    }
-    if let Some(tunnel) = &exchange.tunnel {
-        let down = [Milestone::DownTunnelFirst, Milestone::DownTunnelLast];
-        let up = [Milestone::UpTunnelFirst, Milestone::UpTunnelLast];
-        flow_stamps(&mut milestones, tunnel.down, down);
-        flow_stamps(&mut milestones, tunnel.up, up);
-    }
-    milestones
-}
-
-fn up_stamps(milestones: &mut Milestones, up: &UpSide) {
-    if let Some(connect) = up.connect {
-        milestones.note(Milestone::UpConnectStart, connect.start.stamp());
-        let connected = Stamp::at(connect.connected_ns, Source::User);
-        milestones.note(Milestone::UpConnected, connected);
-        arrival(milestones, Milestone::UpTlsDone, up.tls);
-    }
-    departures(
-        milestones,
-        up.request,
-        [
-            Milestone::UpRequestFirst,
-            Milestone::UpRequestHead,
-            Milestone::UpRequestLast,
-        ],
-    );
-    let interim = up.got_continue.map(|interim| interim.head);
-    arrival(milestones, Milestone::UpContinue, interim);
-    arrivals(
-        milestones,
-        up.response,
-        [
-            Milestone::UpResponseFirst,
-            Milestone::UpResponseHead,
-            Milestone::UpResponseLast,
-        ],
-    );
-    if let Some(ns) = up.closed_ns {
-        milestones.note(Milestone::UpFin, Stamp::at(ns, Source::User));
-    }
-}
-
-fn flow_stamps(milestones: &mut Milestones, flow: Flow, names: [Milestone; 2]) {
-    let (first, last) = flow.times.unzip();
-    for (milestone, at) in names.into_iter().zip([first, last]) {
-        arrival(milestones, milestone, at);
-    }
-}
-
-fn arrival(milestones: &mut Milestones, milestone: Milestone, at: Option<Arrival>) {
-    for stamp in at.into_iter().flat_map(Arrival::stamps) {
-        milestones.note(milestone, stamp);
-    }
-}
-
-fn arrivals(milestones: &mut Milestones, message: Option<Message<Arrival>>, names: [Milestone; 3]) {
-    let Some(message) = message else { return };
-    let times = [Some(message.first), Some(message.head), message.last];
-    for (milestone, at) in names.into_iter().zip(times) {
-        arrival(milestones, milestone, at);
-    }
-}
-
-fn departures(
-    milestones: &mut Milestones,
-    message: Option<Message<Departure>>,
-    names: [Milestone; 3],
-) {
-    let Some(message) = message else { return };
-    let times = [Some(message.first), Some(message.head), message.last];
-    for (milestone, departure) in names.into_iter().zip(times) {
-        if let Some(departure) = departure {
-            milestones.note(milestone, departure.stamp());
-        }
+        sources
     }
 }
 
 /// What the client asked for: by the URL it gave whole, else by what it asked over.
-fn scheme(exchange: &OpenExchange) -> String {
+fn scheme(exchange: &OpenExchange) -> &str {
     let over = if exchange.down_tls.is_some() {
         "https"
     } else {
         "http"
     };
-    exchange.facts.uri.scheme_str().unwrap_or(over).to_owned()
+    exchange.facts.uri.scheme_str().unwrap_or(over)
 }
 
 fn capture_state(told: Told, state: SourceState) -> SourceState {
@@ -254,21 +151,18 @@ fn identity(exchange: &OpenExchange) -> Option<(TraceId, SpanId, Option<SpanId>,
     Some((trace.trace_id, own, Some(trace.span_id), trace.sampled))
 }
 
-fn over_tcp(ends: LegAddresses) -> [String; 2] {
-    [ends.local, ends.peer].map(|end| end.to_string())
-}
-
-fn server_ends(ends: &ServerEnds) -> [String; 2] {
+/// The ends of the connection to the server.
+fn server_ends<'a>(texts: &'a mut LegTexts, ends: &ServerEnds) -> [Cow<'a, str>; 2] {
     match ends {
-        ServerEnds::Tcp(ends) => over_tcp(*ends),
+        ServerEnds::Tcp(ends) => texts.of(*ends).map(Cow::Borrowed),
         ServerEnds::Unix(path) => {
-            let path = cut(&path.to_string_lossy());
-            [String::new(), path].map(|path| format!("{UNIX_PREFIX}{path}"))
+            let path = path.to_string_lossy();
+            ["", cut(&path)].map(|path| Cow::Owned(format!("{UNIX_PREFIX}{path}")))
         }
     }
 }
 
-fn leg([local, peer]: [String; 2], earlier_exchanges: i64, tcp: TcpSpan) -> Leg {
+fn leg<T>([local, peer]: [T; 2], earlier_exchanges: i64, tcp: TcpSpan) -> Leg<T> {
     Leg {
         local,
         peer,
@@ -314,7 +208,15 @@ fn with_tunnel(message: Option<i64>, flow: Flow) -> Option<i64> {
     message.map(|message| message.saturating_add(inside))
 }
 
-fn cut(text: &str) -> String {
+/// What a client sent, as text.
+fn lossy(bytes: &[u8]) -> Cow<'_, str> {
+    match str::from_utf8(bytes) {
+        Ok(text) => Cow::Borrowed(cut(text)),
+        Err(_) => Cow::Owned(cut(&String::from_utf8_lossy(bytes)).to_owned()),
+    }
+}
+
+fn cut(text: &str) -> &str {
     let end = text.floor_char_boundary(LONGEST_TEXT.min(text.len()));
-    text.get(..end).unwrap_or_default().to_owned()
+    text.get(..end).unwrap_or_default()
 }

@@ -51,6 +51,7 @@ pub struct Interval {
 impl Interval {
     /// The interval from `a` to `b`, whichever is the smaller.
     #[must_use]
+    #[inline]
     pub fn between(a: i64, b: i64) -> Self {
         Self {
             lo: a.min(b),

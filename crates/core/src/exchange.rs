@@ -9,9 +9,10 @@ use crate::milestone::Milestones;
 /// The version of [`ExchangeRecord`] that this crate writes and reads.
 pub const RECORD_VERSION: i64 = 1;
 
-/// Everything known of one exchange without asking either endpoint.
+/// Everything known of one exchange without asking either endpoint. Its texts are `T`: the proxy,
+/// which makes one for each request it forwards, borrows them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ExchangeRecord {
+pub struct ExchangeRecord<T = String> {
     /// Trace the exchange belongs to.
     pub trace_id: TraceId,
     /// The exchange's own span.
@@ -21,13 +22,13 @@ pub struct ExchangeRecord {
     /// Whether the trace context says that spans are recorded.
     pub sampled: bool,
     /// Request method.
-    pub method: String,
+    pub method: T,
     /// `http` or `https`.
-    pub scheme: String,
+    pub scheme: T,
     /// Host and port asked for.
-    pub authority: String,
+    pub authority: T,
     /// Request path, without the query.
-    pub path: String,
+    pub path: T,
     /// Status of the final response; `None` when there was none.
     pub status: Option<u16>,
     /// How the exchange ended.
@@ -39,9 +40,9 @@ pub struct ExchangeRecord {
     /// the server sent through it.
     pub response_bytes: Option<i64>,
     /// The connection from the client.
-    pub down: Leg,
+    pub down: Leg<T>,
     /// The connection to the server; `None` when none was made.
-    pub up: Option<Leg>,
+    pub up: Option<Leg<T>>,
     /// The stream it took on the client's connection; `None` where that is HTTP/1.
     pub down_stream: Option<StreamShare>,
     /// The stream it took on the connection to the server; `None` where that is HTTP/1.
@@ -63,7 +64,7 @@ pub struct ExchangeRecord {
     pub clock_step_ns: i64,
 }
 
-impl ExchangeRecord {
+impl<T> ExchangeRecord<T> {
     /// The span id that the client's span and the server's parent share with this exchange.
     #[must_use]
     pub fn join_span_id(&self) -> SpanId {
@@ -134,22 +135,22 @@ pub const UNIX_PREFIX: &str = "unix:";
 
 /// One connection, over TCP or to a Unix socket, as the proxy sees it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Leg {
+pub struct Leg<T = String> {
     /// The proxy's address, `ip:port` or [`UNIX_PREFIX`].
-    pub local: String,
+    pub local: T,
     /// The other end's address, `ip:port` or [`UNIX_PREFIX`] and a path.
-    pub peer: String,
+    pub peer: T,
     /// How many exchanges this connection had carried before this one.
     pub earlier_exchanges: i64,
     /// The kernel's figures at the end of the exchange, where available.
     pub tcp: Option<TcpFigures>,
 }
 
-impl Leg {
+impl<T: AsRef<str>> Leg<T> {
     /// Whether it is a Unix socket, of which the kernel tells no times.
     #[must_use]
     pub fn is_unix(&self) -> bool {
-        self.peer.starts_with(UNIX_PREFIX)
+        self.peer.as_ref().starts_with(UNIX_PREFIX)
     }
 }
 

@@ -4,6 +4,15 @@ use std::fmt;
 
 use crate::clock::{ProxyClock, Source, Stamp};
 
+/// The prefix of the attributes that hold stamps; the names of the milestone and of the source follow.
+macro_rules! stamp_prefix {
+    () => {
+        "skewtap.stamp."
+    };
+}
+
+pub(crate) const STAMP_PREFIX: &str = stamp_prefix!();
+
 macro_rules! milestones {
     ($($(#[doc = $doc:literal])+ $variant:ident = $name:literal,)+) => {
         /// A named instant of an exchange, in the order a simple exchange meets them.
@@ -29,6 +38,27 @@ macro_rules! milestones {
             pub fn from_name(name: &str) -> Option<Self> {
                 match name { $($name => Some(Self::$variant),)+ _ => None }
             }
+
+            /// The key of the attribute that holds the stamp that `source` gave: written out
+            /// here, so that nobody has to put it together for each stamp of each exchange.
+            #[inline]
+            pub(crate) const fn stamp_key(self, source: Source) -> &'static str {
+                match self { $(Self::$variant => stamp_key!($name, source),)+ }
+            }
+        }
+    };
+}
+
+/// As [`Source::name`] has the names.
+macro_rules! stamp_key {
+    ($milestone:literal, $source:ident) => {
+        match $source {
+            Source::Packet => concat!(stamp_prefix!(), $milestone, ".packet"),
+            Source::Kernel => concat!(stamp_prefix!(), $milestone, ".kernel"),
+            Source::WriteBracket => concat!(stamp_prefix!(), $milestone, ".write-bracket"),
+            Source::Queue => concat!(stamp_prefix!(), $milestone, ".queue"),
+            Source::User => concat!(stamp_prefix!(), $milestone, ".user"),
+            Source::Span => concat!(stamp_prefix!(), $milestone, ".span"),
         }
     };
 }
@@ -108,13 +138,25 @@ pub struct Milestones {
 }
 
 impl Milestones {
-    /// Notes a stamp; a second one of the same milestone and source replaces the first.
+    /// None yet, with room for `stamps`.
+    #[must_use]
+    pub fn with_capacity(stamps: usize) -> Self {
+        Self {
+            stamps: Vec::with_capacity(stamps),
+        }
+    }
+
+    /// Notes a stamp; a second one of the same milestone and source replaces the first. It costs
+    /// least where stamps come in their order.
+    #[inline]
     pub fn note(&mut self, milestone: Milestone, stamp: Stamp<ProxyClock>) {
         let key = |(m, s): &(Milestone, Stamp<ProxyClock>)| (*m, s.source());
-        match self
-            .stamps
-            .binary_search_by_key(&(milestone, stamp.source()), key)
-        {
+        let new = (milestone, stamp.source());
+        if self.stamps.last().is_none_or(|last| key(last) < new) {
+            self.stamps.push((milestone, stamp));
+            return;
+        }
+        match self.stamps.binary_search_by_key(&new, key) {
             Ok(at) => {
                 if let Some(slot) = self.stamps.get_mut(at) {
                     *slot = (milestone, stamp);
@@ -141,6 +183,13 @@ impl Milestones {
             .map(|(_, s)| s)
     }
 
+    /// The earliest and the latest that any stamp says; `None` where there is none.
+    #[must_use]
+    pub fn bounds(&self) -> Option<(i64, i64)> {
+        let each = self.iter().map(|(_, stamp)| (stamp.lo(), stamp.hi()));
+        each.reduce(|(lo, hi), (other_lo, other_hi)| (lo.min(other_lo), hi.max(other_hi)))
+    }
+
     /// All stamps, by milestone, then from the most to the least trustworthy source.
     pub fn iter(&self) -> impl Iterator<Item = (Milestone, Stamp<ProxyClock>)> + '_ {
         self.stamps.iter().copied()
@@ -157,6 +206,26 @@ mod tests {
             assert_eq!(Milestone::from_name(milestone.name()), Some(*milestone));
         }
         assert_eq!(Milestone::from_name("down.nothing"), None);
+    }
+
+    #[test]
+    fn the_key_of_a_stamp_is_made_of_the_names() {
+        for milestone in Milestone::ALL {
+            for source in Source::ALL {
+                let expected = format!("skewtap.stamp.{milestone}.{source}");
+                assert_eq!(milestone.stamp_key(source), expected);
+            }
+        }
+    }
+
+    #[test]
+    fn the_bounds_are_the_earliest_and_the_latest() {
+        let mut milestones = Milestones::default();
+        assert_eq!(milestones.bounds(), None);
+        milestones.note(Milestone::UpFin, Stamp::between(5, 9, Source::Packet));
+        milestones.note(Milestone::UpConnected, Stamp::between(7, 12, Source::User));
+        milestones.note(Milestone::DownConnected, Stamp::at(6, Source::Kernel));
+        assert_eq!(milestones.bounds(), Some((5, 12)));
     }
 
     #[test]

@@ -119,7 +119,7 @@ impl Servers {
             }
         }
         let dialled = self.connect(target, Offer::Http1).await?;
-        Ok((self.begin_messages(target, dialled).await?, true))
+        Ok((self.begin_messages(target, dialled)?, true))
     }
 
     /// Keeps a connection for the next stream.
@@ -166,7 +166,7 @@ impl Servers {
         let dialled = self.connect(target, offer).await?;
         match dialled.version {
             HttpVersion::Http1 => {
-                let idle = self.begin_messages(target, dialled).await?;
+                let idle = self.begin_messages(target, dialled)?;
                 self.keep(idle);
                 Ok(Known::Messages)
             }
@@ -197,7 +197,7 @@ impl Servers {
         Ok(StreamServer { number, sender })
     }
 
-    async fn begin_messages(
+    fn begin_messages(
         self: &Rc<Self>,
         target: &Target,
         dialled: Dialled,

@@ -3,7 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
-use bytes::Bytes;
+use bytes::buf::Chain;
+use bytes::{Buf as _, Bytes};
 use http::header::{CONTENT_TYPE, TE, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode};
 use http_body_util::{BodyExt as _, Full, Limited};
@@ -60,12 +61,15 @@ pub(super) enum ExportError {
     TimedOut { endpoint: String },
 }
 
+/// A message in two pieces, so that neither has to be copied.
+type Message = Full<Chain<Bytes, Bytes>>;
+
 /// Sends requests to one collector.
 pub(super) struct OtlpClient {
     endpoint: Url,
     headers: HeaderMap,
     /// `None` while there is no connection.
-    sender: Option<SendRequest<Full<Bytes>>>,
+    sender: Option<SendRequest<Message>>,
 }
 
 impl OtlpClient {
@@ -81,11 +85,13 @@ impl OtlpClient {
         }
     }
 
-    /// Sends one message and gives how many of its spans were rejected for good.
+    /// Sends one message, `head` and then `spans`, and gives how many of its spans were rejected
+    /// for good.
     ///
     /// # Errors
     /// [`ExportError`]; the message may be sent again.
-    pub(super) async fn export(&mut self, message: Bytes) -> Result<u64, ExportError> {
+    pub(super) async fn export(&mut self, head: Bytes, spans: Bytes) -> Result<u64, ExportError> {
+        let message = Full::new(head.chain(spans));
         let outcome = timeout(EXPORT_TIMEOUT, self.request(message)).await;
         let endpoint = || self.endpoint.to_string();
         let outcome = outcome.unwrap_or_else(|_| {
@@ -100,7 +106,7 @@ impl OtlpClient {
         outcome
     }
 
-    async fn request(&mut self, message: Bytes) -> Result<u64, ExportError> {
+    async fn request(&mut self, message: Message) -> Result<u64, ExportError> {
         let endpoint = self.endpoint.to_string();
         let broke = |source| ExportError::Http {
             endpoint: endpoint.clone(),
@@ -133,8 +139,8 @@ impl OtlpClient {
         }
     }
 
-    fn head(&self, message: Bytes) -> Request<Full<Bytes>> {
-        let mut request = Request::new(Full::new(message));
+    fn head(&self, message: Message) -> Request<Message> {
+        let mut request = Request::new(message);
         *request.method_mut() = http::Method::POST;
         let uri = format!("http://{}{PATH}", self.endpoint.authority());
         // A URL that was checked has an authority that a request can have.
@@ -148,7 +154,7 @@ impl OtlpClient {
         request
     }
 
-    async fn connect(&self) -> Result<SendRequest<Full<Bytes>>, ExportError> {
+    async fn connect(&self) -> Result<SendRequest<Message>, ExportError> {
         let endpoint = || self.endpoint.to_string();
         let host = self.endpoint.host_str().unwrap_or_default();
         let host = host.trim_start_matches('[').trim_end_matches(']');

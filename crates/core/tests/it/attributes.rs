@@ -14,7 +14,7 @@ use skewtap_core::exchange::{
     ExchangeRecord, Leg, Outcome, SourceState, Sources, StreamShare, TcpFigures,
 };
 use skewtap_core::exchange_attributes::{
-    AttributeValue, ExchangeSpan, ReadError, VERSION_KEY, read, write,
+    AttributeValue, ExchangeSpan, ReadError, VERSION_KEY, Writer, read, write,
 };
 use skewtap_core::ids::{SpanId, TraceId};
 use skewtap_core::milestone::{Milestone, Milestones};
@@ -170,6 +170,28 @@ proptest! {
     #[test]
     fn any_record_comes_back_as_it_was(record in any_record()) {
         prop_assert_eq!(read_back(&write(&record)), Ok(record));
+    }
+
+    #[test]
+    fn a_writer_writes_each_record_as_if_it_were_the_first(
+        mut records in vec(any_record(), 2..4), same in any::<bool>()
+    ) {
+        if same {
+            records[1].sources = records[0].sources.clone();
+            records[1].client_queue = records[0].client_queue;
+        }
+        let mut writer = Writer::default();
+        for record in &records {
+            let mut attributes = BTreeMap::new();
+            writer.write(record, &mut |key, value| {
+                let before = attributes.insert(key.to_owned(), AttributeValue::from(value));
+                assert_eq!(before, None, "{key} came twice");
+            });
+            prop_assert_eq!(
+                &read(record.trace_id, record.span_id, record.parent_span_id, &attributes),
+                &Ok(record.clone())
+            );
+        }
     }
 
     #[test]

@@ -1,3 +1,6 @@
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue};
@@ -5,26 +8,25 @@ use opentelemetry_proto::tonic::trace::v1::Span;
 use prost::Message as _;
 use skewtap_core::clock::{Source, Stamp};
 use skewtap_core::endpoint::QueueWatch;
-use skewtap_core::exchange::{Leg, Outcome, SourceState, Sources, StreamShare};
+use skewtap_core::exchange::{ExchangeRecord, Leg, Outcome, SourceState, Sources, StreamShare};
+use skewtap_core::exchange_attributes::{AttributeValue, DROPPED_KEY, SCOPE, write};
 use skewtap_core::ids::{SpanId, TraceId};
 use skewtap_core::milestone::{Milestone, Milestones};
 
 use super::*;
+use crate::ship::envelope::{Envelope, SERVICE};
 
 #[test]
 fn a_batch_is_what_otlp_libraries_read() {
     let records = [record(1, true), record(2, false)];
-    let mut batch = SpanBatch::new();
+    let mut batch = SpanBatch::default();
+    let mut writer = Writer::default();
     for record in &records {
-        batch.add(record);
+        batch.add(record, &mut writer);
     }
     assert_eq!(batch.len(), 2);
-    let message = batch.message(7);
-    let (head, body) = message.split_at(5);
-    assert_eq!(head[0], 0, "not compressed");
-    let length = u32::from_be_bytes(head[1..].try_into().unwrap());
-    assert_eq!(length as usize, body.len());
-    let request = ExportTraceServiceRequest::decode(body).unwrap();
+    let envelope = Envelope::new();
+    let request = request(&envelope, &batch.into_bytes(), 7);
     let [resource_spans] = &request.resource_spans[..] else {
         panic!("{request:?}");
     };
@@ -53,13 +55,38 @@ fn a_batch_is_what_otlp_libraries_read() {
     for (record, span) in records.iter().zip(&scope_spans.spans) {
         assert_says_all_of(span, record);
     }
-    batch.clear();
-    assert_eq!(batch.len(), 0);
-    let request = ExportTraceServiceRequest::decode(&batch.message(0)[5..]).unwrap();
-    assert!(request.resource_spans[0].scope_spans[0].spans.is_empty());
 }
 
-fn assert_says_all_of(span: &Span, record: &ExchangeRecord) {
+/// What an OTLP library reads of a message, whose gRPC part is looked at here.
+fn request(envelope: &Envelope, spans: &[u8], dropped: u64) -> ExportTraceServiceRequest {
+    let message = [&envelope.before(spans.len(), dropped), spans].concat();
+    let (head, body) = message.split_at(5);
+    assert_eq!(head[0], 0, "not compressed");
+    let length = u32::from_be_bytes(head[1..].try_into().unwrap());
+    assert_eq!(length as usize, body.len());
+    ExportTraceServiceRequest::decode(body).unwrap()
+}
+
+#[test]
+fn a_batch_that_was_sent_is_filled_anew() {
+    let mut batch = SpanBatch::default();
+    let mut writer = Writer::default();
+    batch.add(&record(1, true), &mut writer);
+    let sent = batch.into_bytes();
+    let elsewhere = sent.clone();
+    assert!(SpanBatch::in_place_of(elsewhere).is_none(), "still in use");
+    let mut batch = SpanBatch::in_place_of(sent).unwrap();
+    assert_eq!(batch.len(), 0);
+    let new = record(2, false);
+    batch.add(&new, &mut writer);
+    let request = request(&Envelope::new(), &batch.into_bytes(), 0);
+    let [span] = &request.resource_spans[0].scope_spans[0].spans[..] else {
+        panic!("{request:?}");
+    };
+    assert_says_all_of(span, &new);
+}
+
+fn assert_says_all_of(span: &Span, record: &Record<'_>) {
     let expected = write(record);
     assert_eq!(span.trace_id, expected.trace_id.bytes());
     assert_eq!(span.span_id, expected.span_id.bytes());
@@ -70,15 +97,13 @@ fn assert_says_all_of(span: &Span, record: &ExchangeRecord) {
     assert_eq!(span.start_time_unix_nano, expected.start_ns.cast_unsigned());
     assert_eq!(span.end_time_unix_nano, expected.end_ns.cast_unsigned());
     assert_eq!(span.flags, if record.sampled { 0x301 } else { 0x100 });
-    let attributes: Vec<_> = span
+    let attributes: BTreeMap<_, _> = span
         .attributes
         .iter()
         .map(|attribute| (attribute.key.clone(), value(attribute)))
         .collect();
-    assert_eq!(
-        attributes,
-        expected.attributes.into_iter().collect::<Vec<_>>()
-    );
+    assert_eq!(attributes.len(), span.attributes.len(), "a key came twice");
+    assert_eq!(attributes, expected.attributes);
 }
 
 fn value(attribute: &KeyValue) -> AttributeValue {
@@ -102,15 +127,15 @@ fn integer_of(any: AnyValue) -> i64 {
 
 /// A record with every kind of value, a text longer than one length byte can say, and a
 /// negative number.
-fn record(number: u8, client_has_span: bool) -> ExchangeRecord {
+pub(in crate::ship) fn record(number: u8, client_has_span: bool) -> Record<'static> {
     let mut milestones = Milestones::default();
     for (at, milestone) in (0_i64..).zip(Milestone::ALL.iter().copied()) {
         let lo = 1_700_000_000_000_000_000 + at * 1_000;
         milestones.note(milestone, Stamp::between(lo, lo + 17, Source::Kernel));
     }
     let leg = |port| Leg {
-        local: format!("127.0.0.1:{port}"),
-        peer: "[::1]:4711".to_owned(),
+        local: Cow::Owned(format!("127.0.0.1:{port}")),
+        peer: Cow::Borrowed("[::1]:4711"),
         earlier_exchanges: 3,
         tcp: None,
     };
@@ -119,10 +144,10 @@ fn record(number: u8, client_has_span: bool) -> ExchangeRecord {
         span_id: SpanId::from_bytes(&[number; 8]).unwrap(),
         parent_span_id: client_has_span.then(|| SpanId::from_bytes(&[9; 8]).unwrap()),
         sampled: client_has_span,
-        method: "GET".to_owned(),
-        scheme: "http".to_owned(),
-        authority: "example.test".to_owned(),
-        path: format!("/{}", "long".repeat(100)),
+        method: Cow::Borrowed("GET"),
+        scheme: Cow::Borrowed("http"),
+        authority: Cow::Borrowed("example.test"),
+        path: Cow::Owned(format!("/{}", "long".repeat(100))),
         status: Some(200),
         outcome: Outcome::Complete,
         request_bytes: Some(0),
