@@ -56,7 +56,10 @@ pub struct Matcher {
     open: HashMap<MatchKey, OpenMatch>,
     /// Every open key once, by the time at which something is to be done about it.
     schedule: BTreeSet<(i64, MatchKey)>,
-    /// The keys without an exchange, by that same time: the first to go when room is short.
+    /// The keys of which all that is there was judged, by that same time: the first to go when room
+    /// is short, since the store has what later observations are joined with.
+    settled: BTreeSet<(i64, MatchKey)>,
+    /// The keys without an exchange, likewise: the next to go.
     lone: BTreeSet<(i64, MatchKey)>,
     /// Every open key once, by the first batch that holds something of it.
     needed: BTreeSet<(i64, MatchKey)>,
@@ -75,6 +78,7 @@ impl Matcher {
             limits,
             open: HashMap::new(),
             schedule: BTreeSet::new(),
+            settled: BTreeSet::new(),
             lone: BTreeSet::new(),
             needed: BTreeSet::new(),
             evicted: VecDeque::new(),
@@ -197,6 +201,10 @@ impl Matcher {
     }
 
     fn evict(&mut self) {
+        if let Some((_, key)) = self.settled.first().copied() {
+            self.unschedule(key);
+            return;
+        }
         let first = self.lone.first().or_else(|| self.schedule.first());
         if let Some((_, key)) = first.copied() {
             self.let_go_early(key);
@@ -278,6 +286,9 @@ impl Matcher {
         let (at, _) = entry.next_step(&self.limits);
         self.schedule.insert((at, key));
         self.needed.insert((entry.first_batch(), key));
+        if entry.is_settled() {
+            self.settled.insert((at, key));
+        }
         if entry.is_lone() {
             self.lone.insert((at, key));
         }
@@ -289,6 +300,7 @@ impl Matcher {
         let (at, _) = entry.next_step(&self.limits);
         self.schedule.remove(&(at, key));
         self.needed.remove(&(entry.first_batch(), key));
+        self.settled.remove(&(at, key));
         self.lone.remove(&(at, key));
         Some(entry)
     }

@@ -11,6 +11,7 @@ mod it {
     mod full_disk;
     mod in_parts;
     mod listening;
+    mod making_room;
     mod matching;
     mod proxy_drops;
     mod receiving;
