@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::announcements::Announcements;
 use crate::arrival_clock::ArrivalClock;
+use crate::background;
 use crate::collector::Addresses;
 use crate::config::Config;
 use crate::export::ExportQueue;
@@ -128,7 +129,10 @@ impl Engine {
             writer,
             log_end,
             writing: spawn("store-writer", &ended, move || worker.run())?,
-            judging: spawn("pipeline", &ended, move || pipeline.run())?,
+            judging: spawn("pipeline", &ended, move || {
+                background::step_back();
+                pipeline.run();
+            })?,
             ended,
         })
     }

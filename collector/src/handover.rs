@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::observation::Observation;
 
 /// Bytes of bodies whose observations are held at most. In memory they take a few times that.
-const MOST_BYTES: usize = 16 << 20;
+const MOST_BYTES: usize = 4 << 20;
 
 /// The observations of a batch that is in the log.
 #[derive(Debug)]

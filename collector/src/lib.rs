@@ -19,6 +19,7 @@ pub mod otlp_decode;
 
 mod announcements;
 mod arrival_clock;
+mod background;
 mod engine;
 mod export;
 mod grpc_bytes;

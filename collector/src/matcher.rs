@@ -14,7 +14,7 @@ mod placement;
 mod server_choice;
 mod side_list;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 
 use skewtap_core::reported_span::{ReportedSpan, SpanKind};
 
@@ -45,6 +45,10 @@ pub struct MatcherCounts {
     pub unmatched: u64,
 }
 
+/// Matches given to be judged at once. A verdict takes a few times what was matched, so what is due
+/// together is not judged together.
+pub const MOST_AT_ONCE: usize = 1_000;
+
 /// Holds what has not been settled yet.
 #[derive(Debug)]
 pub struct Matcher {
@@ -52,12 +56,15 @@ pub struct Matcher {
     open: HashMap<MatchKey, OpenMatch>,
     /// Every open key once, by the time at which something is to be done about it.
     schedule: BTreeSet<(i64, MatchKey)>,
-    /// The keys without an exchange, by that same time: the first to go when room is short.
+    /// The keys of which all that is there was judged, by that same time: the first to go when room
+    /// is short, since the store has what later observations are joined with.
+    settled: BTreeSet<(i64, MatchKey)>,
+    /// The keys without an exchange, likewise: the next to go.
     lone: BTreeSet<(i64, MatchKey)>,
     /// Every open key once, by the first batch that holds something of it.
     needed: BTreeSet<(i64, MatchKey)>,
-    /// What is to be let go early, until matches are collected.
-    evicted: Vec<(MatchKey, OpenMatch)>,
+    /// What is to be let go early, until it is given to be judged.
+    evicted: VecDeque<(MatchKey, OpenMatch)>,
     /// Made when it is first needed.
     packer: Option<Packer>,
     counts: MatcherCounts,
@@ -71,9 +78,10 @@ impl Matcher {
             limits,
             open: HashMap::new(),
             schedule: BTreeSet::new(),
+            settled: BTreeSet::new(),
             lone: BTreeSet::new(),
             needed: BTreeSet::new(),
-            evicted: Vec::new(),
+            evicted: VecDeque::new(),
             packer: None,
             counts: MatcherCounts::default(),
         }
@@ -99,7 +107,8 @@ impl Matcher {
         }
     }
 
-    /// Gives what is ready to be judged at `now_ns`, and lets go what has been kept long enough.
+    /// Gives what is ready to be judged at `now_ns`, at most [`MOST_AT_ONCE`], and lets go what has
+    /// been kept long enough. [`Matcher::is_due`] says whether there is more.
     ///
     /// Whatever is given stays open until the next call. `recall` gives what the store has of a
     /// match; it is asked about what may belong to a verdict of before.
@@ -110,10 +119,10 @@ impl Matcher {
     ) -> Vec<Match> {
         let mut due = self.settle_evicted(&mut recall);
         let mut judged = Vec::new();
-        while let Some((at, key)) = self.schedule.first().copied() {
-            if at > now_ns {
-                break;
-            }
+        while due.len() < MOST_AT_ONCE
+            && let Some((at, key)) = self.schedule.first().copied()
+            && at <= now_ns
+        {
             let Some(mut entry) = self.unschedule(key) else {
                 break;
             };
@@ -159,7 +168,13 @@ impl Matcher {
         }
     }
 
-    /// When [`Matcher::take_due`] next has something to do.
+    /// Whether [`Matcher::take_due`] has something to do at `now_ns`.
+    #[must_use]
+    pub fn is_due(&self, now_ns: i64) -> bool {
+        !self.evicted.is_empty() || self.next_due_ns().is_some_and(|at| at <= now_ns)
+    }
+
+    /// When it next has something to do, but for what is to be let go early.
     #[must_use]
     pub fn next_due_ns(&self) -> Option<i64> {
         self.schedule.first().map(|(at, _)| *at)
@@ -168,7 +183,9 @@ impl Matcher {
     /// The number of the first batch that a restart would need to get to the same state.
     #[must_use]
     pub fn needed_from(&self) -> Option<i64> {
-        self.needed.first().map(|(batch, _)| *batch)
+        let open = self.needed.first().map(|(batch, _)| *batch);
+        let evicted = self.evicted.iter().map(|(_, entry)| entry.first_batch());
+        open.into_iter().chain(evicted).min()
     }
 
     /// Client spans held.
@@ -184,6 +201,10 @@ impl Matcher {
     }
 
     fn evict(&mut self) {
+        if let Some((_, key)) = self.settled.first().copied() {
+            self.unschedule(key);
+            return;
+        }
         let first = self.lone.first().or_else(|| self.schedule.first());
         if let Some((_, key)) = first.copied() {
             self.let_go_early(key);
@@ -193,13 +214,15 @@ impl Matcher {
     fn let_go_early(&mut self, key: MatchKey) {
         if let Some(entry) = self.unschedule(key) {
             self.counts.evicted += 1;
-            self.evicted.push((key, entry));
+            self.evicted.push_back((key, entry));
         }
     }
 
     fn settle_evicted(&mut self, recall: &mut impl FnMut(MatchKey) -> Option<Past>) -> Vec<Match> {
         let mut due = Vec::new();
-        for (key, mut entry) in std::mem::take(&mut self.evicted) {
+        while due.len() < MOST_AT_ONCE
+            && let Some((key, mut entry)) = self.evicted.pop_front()
+        {
             if entry.may_look_back() {
                 self.counts.crowded_out += entry.look_back(recall(key), key);
             }
@@ -263,6 +286,9 @@ impl Matcher {
         let (at, _) = entry.next_step(&self.limits);
         self.schedule.insert((at, key));
         self.needed.insert((entry.first_batch(), key));
+        if entry.is_settled() {
+            self.settled.insert((at, key));
+        }
         if entry.is_lone() {
             self.lone.insert((at, key));
         }
@@ -274,6 +300,7 @@ impl Matcher {
         let (at, _) = entry.next_step(&self.limits);
         self.schedule.remove(&(at, key));
         self.needed.remove(&(entry.first_batch(), key));
+        self.settled.remove(&(at, key));
         self.lone.remove(&(at, key));
         Some(entry)
     }

@@ -32,7 +32,7 @@ use crate::store::verdict_row::{VerdictRow, Written};
 use crate::store::writer::{Results, StoreWriter, WriteError};
 
 /// Bytes of batches taken from the log before results are written again.
-const BYTES_PER_ROUND: usize = 8 << 20;
+const BYTES_PER_ROUND: usize = 2 << 20;
 
 /// The longest pause between two looks at what is due.
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
@@ -83,25 +83,37 @@ impl Pipeline {
         let mut needed_from = 0;
         loop {
             position = self.match_after(position);
-            let judged = self.judge(position);
-            // Before results can be seen, so that nothing seems settled that is not.
-            self.publish_sizes();
-            let now_needed_from = self.matcher.needed_from().unwrap_or(position + 1);
-            // While the store refuses, an empty write finds out when it takes again.
-            let probe = self.health.trouble().is_some();
-            if !judged.is_empty() || now_needed_from > needed_from || probe {
-                needed_from = now_needed_from;
-                if self.store(judged, needed_from).is_err() {
-                    break;
-                }
+            self.make_room_in_the_log(position);
+            if self.settle(position, &mut needed_from).is_err() {
+                break;
             }
-            self.publish_sizes();
             let late = self
                 .log_end
                 .closed_for()
                 .is_some_and(|closed| closed > FINISH_WITHIN);
             if late || self.log_end.wait_beyond(position, self.pause()) == LogNews::Closed {
                 break;
+            }
+        }
+    }
+
+    /// Judges all that is due, and writes down a part of it at a time. `needed_from` is what the
+    /// log was last said to be needed from.
+    fn settle(&mut self, position: i64, needed_from: &mut i64) -> Result<(), WriteError> {
+        loop {
+            let judged = self.judge();
+            // Before results can be seen, so that nothing seems settled that is not.
+            self.publish_sizes();
+            let now_needed_from = self.matcher.needed_from().unwrap_or(position + 1);
+            // While the store refuses, an empty write finds out when it takes again.
+            let probe = self.health.trouble().is_some();
+            if !judged.is_empty() || now_needed_from > *needed_from || probe {
+                *needed_from = now_needed_from;
+                self.store(judged, now_needed_from)?;
+            }
+            self.publish_sizes();
+            if !self.matcher.is_due(self.clock.now_ns()) {
+                return Ok(());
             }
         }
     }
@@ -163,7 +175,8 @@ impl Pipeline {
         self.metrics.pipeline.add(before, self.matcher.counts());
     }
 
-    fn judge(&mut self, position: i64) -> Vec<Judged> {
+    /// Lets go of the older half of what is open when the log is nearly full.
+    fn make_room_in_the_log(&mut self, position: i64) {
         let before = self.matcher.counts();
         if self.writer.log_bytes() > self.crowded_log_bytes
             && let Some(oldest) = self.matcher.needed_from()
@@ -171,8 +184,17 @@ impl Pipeline {
             let half_way = oldest + (position - oldest) / 2 + 1;
             self.matcher.give_up_before(half_way);
         }
+        self.metrics.pipeline.add(before, self.matcher.counts());
+    }
+
+    /// Judges a part of what is due.
+    fn judge(&mut self) -> Vec<Judged> {
+        let before = self.matcher.counts();
+        // One look at the store for all of them: only what comes out of this changes a verdict.
+        let reading = self.log.unchecked_transaction();
         let recall = |key| recall(&self.log, &self.log_end, key);
         let due = self.matcher.take_due(self.clock.now_ns(), recall);
+        drop(reading);
         self.metrics.pipeline.add(before, self.matcher.counts());
         for due in &due {
             self.clocks.learn(&due.observed);

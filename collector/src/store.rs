@@ -3,6 +3,7 @@
 mod counts;
 mod edge;
 mod gap_bin;
+mod gap_bins;
 pub(crate) mod health;
 pub(crate) mod migrations;
 pub(crate) mod packed;
@@ -17,6 +18,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{fs, io};
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode};
 
 use self::migrations::MigrationError;
@@ -139,9 +141,21 @@ fn lock(directory: &Path) -> Result<File, OpenError> {
     }
 }
 
+/// Statements that a connection keeps ready; more than it has.
+const KEPT_STATEMENTS: usize = 64;
+
+/// Sets what every connection needs.
+fn prepare(connection: &Connection) -> Result<(), rusqlite::Error> {
+    connection.busy_timeout(Duration::from_secs(2))?;
+    connection.set_prepared_statement_cache_capacity(KEPT_STATEMENTS);
+    // Else a statement is planned anew for each value it is given.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+    Ok(())
+}
+
 fn connect(path: &Path) -> Result<Connection, MigrationError> {
     let mut connection = Connection::open(path)?;
-    connection.busy_timeout(Duration::from_secs(2))?;
+    prepare(&connection)?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
     // FULL: a commit returns once the disk has it, which is what an acknowledgement promises.
     connection.pragma_update(None, "synchronous", "FULL")?;

@@ -9,8 +9,11 @@ mod it {
     mod exporting;
     mod fake_backend;
     mod full_disk;
+    mod in_parts;
     mod listening;
+    mod making_room;
     mod matching;
+    mod proxy_drops;
     mod receiving;
     mod reopening;
     mod running;

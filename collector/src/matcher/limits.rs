@@ -17,8 +17,8 @@ pub struct MatcherLimits {
     /// How long anything else is held for what comes late; 150 s by default: batch delay,
     /// export timeout, retries and tail sampling of common exporters together.
     pub keep_incomplete: Duration,
-    /// Client spans held at once; above 0, 100,000 by default. Beyond it the one that would
-    /// be let go first is let go early.
+    /// Client spans held at once; above 0, 100,000 by default. Beyond it one is let go early: of
+    /// those that were judged the one that would go first, else of the others.
     pub most_open: usize,
 }
 

@@ -148,6 +148,11 @@ impl OpenMatch {
         self.judged_evidence > 0
     }
 
+    /// Whether all that is here was given out for judgement.
+    pub(super) fn is_settled(&self) -> bool {
+        self.was_judged() && self.evidence() <= self.judged_evidence
+    }
+
     /// Whether a client says that the id is its own.
     pub(super) fn has_client(&self) -> bool {
         self.clients.iter().any(|c| c.kind == SpanKind::Client)

@@ -3,9 +3,10 @@
 
 use std::collections::HashMap;
 
-use rusqlite::Transaction;
+use rusqlite::{OptionalExtension, Transaction};
 
 use super::gap_bin;
+use super::gap_bins::{BinCount, GapBins};
 
 /// Lengths of the periods that are counted, in seconds. Each is a multiple of the one before.
 pub(super) const PERIODS_S: [i64; 2] = [MINUTE_S, HOUR_S];
@@ -34,8 +35,8 @@ pub(super) struct Counted {
 /// Changes that are not written yet.
 #[derive(Debug, Default)]
 pub(super) struct CountChanges {
-    /// Exchanges and flagged ones, by start of the minute, edge and size class.
-    gaps: HashMap<(i64, i64, i64), (i64, i64)>,
+    /// Exchanges by size class, by start of the minute and edge.
+    gaps: HashMap<(i64, i64), GapBins>,
     /// Exchanges, by start of the minute, edge and cause.
     causes: HashMap<(i64, i64, String), i64>,
 }
@@ -54,11 +55,10 @@ impl CountChanges {
     /// Writes all changes.
     pub(super) fn write(self, transaction: &Transaction<'_>) -> Result<(), rusqlite::Error> {
         for period_s in PERIODS_S {
-            let mut gaps: HashMap<(i64, i64, i64), (i64, i64)> = HashMap::new();
-            for ((minute, edge, bin), (exchanges, flagged)) in &self.gaps {
-                let sum = gaps.entry((start_of(*minute, period_s), *edge, *bin));
-                let sum = sum.or_default();
-                *sum = (sum.0 + exchanges, sum.1 + flagged);
+            let mut gaps: HashMap<(i64, i64), GapBins> = HashMap::new();
+            for ((minute, edge), bins) in &self.gaps {
+                let sum = gaps.entry((start_of(*minute, period_s), *edge));
+                sum.or_default().add_all(bins);
             }
             write_gaps(transaction, period_s, &gaps)?;
             let mut causes: HashMap<(i64, i64, &str), i64> = HashMap::new();
@@ -73,10 +73,12 @@ impl CountChanges {
 
     fn change(&mut self, counted: &Counted, by: i64) {
         let minute = start_of(counted.started_ns.div_euclid(1_000_000_000), MINUTE_S);
-        let key = (minute, counted.edge, gap_bin::of(counted.gap_ns));
-        let sum = self.gaps.entry(key).or_default();
-        sum.0 += by;
-        sum.1 += by * i64::from(counted.flagged);
+        let count = BinCount {
+            exchanges: by,
+            flagged: by * i64::from(counted.flagged),
+        };
+        let bins = self.gaps.entry((minute, counted.edge)).or_default();
+        bins.add(gap_bin::of(counted.gap_ns), count);
         for cause in names(&counted.causes) {
             let key = (minute, counted.edge, cause.to_owned());
             *self.causes.entry(key).or_default() += by;
@@ -97,25 +99,36 @@ pub(super) fn start_of(time_s: i64, period_s: i64) -> i64 {
 fn write_gaps(
     transaction: &Transaction<'_>,
     period_s: i64,
-    gaps: &HashMap<(i64, i64, i64), (i64, i64)>,
+    gaps: &HashMap<(i64, i64), GapBins>,
 ) -> Result<(), rusqlite::Error> {
-    let mut add = transaction.prepare_cached(
-        "INSERT INTO gap_count (period_s, start_s, edge, bin, exchanges, flagged)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6)
-         ON CONFLICT DO UPDATE SET exchanges = exchanges + excluded.exchanges,
-             flagged = flagged + excluded.flagged",
+    let mut there = transaction.prepare_cached(
+        "SELECT bins FROM gap_count WHERE period_s = ?1 AND start_s = ?2 AND edge = ?3",
     )?;
-    let mut drop_empty = transaction.prepare_cached(
-        "DELETE FROM gap_count
-         WHERE period_s = ?1 AND start_s = ?2 AND edge = ?3 AND bin = ?4 AND exchanges <= 0",
+    let mut put = transaction.prepare_cached(
+        "INSERT OR REPLACE INTO gap_count (period_s, start_s, edge, exchanges, flagged, bins)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
     )?;
-    for ((start_s, edge, bin), (exchanges, flagged)) in gaps {
-        if (*exchanges, *flagged) == (0, 0) {
-            continue;
-        }
-        add.execute((period_s, start_s, edge, bin, exchanges, flagged))?;
-        if *exchanges < 0 {
-            drop_empty.execute((period_s, start_s, edge, bin))?;
+    let mut delete = transaction.prepare_cached(
+        "DELETE FROM gap_count WHERE period_s = ?1 AND start_s = ?2 AND edge = ?3",
+    )?;
+    for ((start_s, edge), changes) in gaps {
+        let key = (period_s, start_s, edge);
+        let bins = there.query_row(key, |row| row.get(0)).optional()?;
+        let mut bins: GapBins = bins.unwrap_or_default();
+        bins.add_all(changes);
+        bins.drop_empty();
+        let total = bins.total();
+        if total.exchanges == 0 {
+            delete.execute(key)?;
+        } else {
+            put.execute((
+                period_s,
+                start_s,
+                edge,
+                total.exchanges,
+                total.flagged,
+                bins,
+            ))?;
         }
     }
     Ok(())

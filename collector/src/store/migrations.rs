@@ -1,6 +1,7 @@
 //! Bringing a database to the schema this version writes.
 
 mod second_schema;
+mod third_schema;
 
 use std::io;
 
@@ -10,7 +11,7 @@ use rusqlite::{Connection, Transaction};
 type Step = fn(&Transaction<'_>) -> Result<(), MigrationError>;
 
 /// One step for each schema, the first from an empty database. `user_version` counts the steps done.
-const STEPS: &[Step] = &[first_schema, second_schema::migrate];
+const STEPS: &[Step] = &[first_schema, second_schema::migrate, third_schema::migrate];
 
 /// Why a database could not be brought to the current schema.
 #[derive(Debug, thiserror::Error)]

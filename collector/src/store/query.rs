@@ -147,7 +147,7 @@ impl Queries {
 pub(crate) fn open_reader(path: &std::path::Path) -> Result<Connection, rusqlite::Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
-    connection.busy_timeout(std::time::Duration::from_secs(2))?;
+    super::prepare(&connection)?;
     Ok(connection)
 }
 

@@ -13,6 +13,7 @@ use tempfile::{TempDir, tempdir};
 mod aggregates;
 mod listing;
 mod migrating;
+mod week;
 
 use super::Store;
 use super::packed::Packer;

@@ -1,15 +1,12 @@
-//! From the first schema to the second: what only the documents held becomes columns.
+//! From the first schema to the second: what only the documents held becomes columns. Counts are
+//! left to the third, which counts anew.
 
 use rusqlite::{Row, Transaction, params};
 use skewtap_core::verdict_json::VerdictJson;
 
 use super::MigrationError;
-use crate::store::counts::{CountChanges, Counted};
 use crate::store::edge::{EdgeNames, EdgeNumbers};
 use crate::store::packed::Packer;
-
-/// Verdicts copied before counts are written.
-const AT_ONCE: usize = 10_000;
 
 /// Parts of the ledger that the column `lag_ns` adds up.
 const LAG: [&str; 3] = ["client_unread", "client_after_read", "client_after_arrival"];
@@ -20,20 +17,13 @@ pub(super) fn migrate(transaction: &Transaction<'_>) -> Result<(), MigrationErro
     let mut copy = Copy {
         transaction,
         edges: EdgeNumbers::default(),
-        counts: CountChanges::default(),
         packer: Packer::new()?,
     };
     let mut statement = transaction.prepare("SELECT * FROM first_verdict ORDER BY id")?;
     let mut rows = statement.query([])?;
-    let mut copied = 0_usize;
     while let Some(row) = rows.next()? {
         copy.row(row)?;
-        copied = copied.saturating_add(1);
-        if copied.is_multiple_of(AT_ONCE) {
-            std::mem::take(&mut copy.counts).write(transaction)?;
-        }
     }
-    copy.counts.write(transaction)?;
     drop(rows);
     drop(statement);
     transaction.execute_batch(include_str!("../schema_2_indexes.sql"))?;
@@ -43,7 +33,6 @@ pub(super) fn migrate(transaction: &Transaction<'_>) -> Result<(), MigrationErro
 struct Copy<'a> {
     transaction: &'a Transaction<'a>,
     edges: EdgeNumbers,
-    counts: CountChanges,
     packer: Packer,
 }
 
@@ -58,19 +47,12 @@ impl Copy<'_> {
             route: name("route")?,
         };
         let id: i64 = old.get("id")?;
-        let counted = Counted {
-            started_ns: old.get("started_ns")?,
-            edge: self.edges.number(self.transaction, &names)?,
-            gap_ns: old.get("gap_ns")?,
-            flagged: old.get("flagged")?,
-            causes: old.get("causes")?,
-        };
+        let edge = self.edges.number(self.transaction, &names)?;
         let document: String = old.get("document")?;
-        self.verdict(id, old, &counted, &Lengths::of(&document))?;
+        self.verdict(id, old, edge, &Lengths::of(&document))?;
         self.transaction
             .prepare_cached("INSERT INTO verdict_document (id, verdict) VALUES (?1, ?2)")?
             .execute((id, self.packer.pack(document.as_bytes())?))?;
-        self.counts.add(&counted);
         Ok(())
     }
 
@@ -78,7 +60,7 @@ impl Copy<'_> {
         &self,
         id: i64,
         old: &Row<'_>,
-        counted: &Counted,
+        edge: i64,
         lengths: &Lengths,
     ) -> Result<(), rusqlite::Error> {
         self.transaction
@@ -95,14 +77,14 @@ impl Copy<'_> {
                 old.get::<_, i64>("revision")?,
                 old.get::<_, i64>("evidence")?,
                 old.get::<_, i64>("stored_ns")?,
-                counted.started_ns,
-                counted.flagged,
-                counted.edge,
-                counted.causes,
+                old.get::<_, i64>("started_ns")?,
+                old.get::<_, i64>("flagged")?,
+                edge,
+                old.get::<_, String>("causes")?,
                 lengths.client_ns,
                 lengths.server_ns,
                 lengths.wire_ns,
-                counted.gap_ns,
+                old.get::<_, Option<i64>>("gap_ns")?,
                 lengths.lag_ns,
                 old.get::<_, Option<i64>>("unexplained_ns")?,
             ])?;

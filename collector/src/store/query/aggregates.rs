@@ -6,11 +6,12 @@ use std::collections::{BTreeMap, HashMap};
 use rusqlite::{Connection, Row};
 use skewtap_core::clock::Interval;
 
-use super::counted::{Counted, GapCount, nanoseconds};
+use super::counted::{Counted, nanoseconds};
 use super::quantiles::Quantiles;
 use super::{EdgeFilter, Queries, QueryError, known};
 use crate::store::counts::start_of;
 use crate::store::gap_bin;
+use crate::store::gap_bins::GapBins;
 
 /// Edges of one answer.
 const MOST_EDGES: usize = 1_000;
@@ -186,7 +187,7 @@ fn edges(
     let counted = Counted::within(window);
     let mut sums: HashMap<i64, Sum> = HashMap::new();
     counted.gaps(&reading, filter, |count| {
-        sums.entry(count.edge).or_default().add(count);
+        sums.entry(count.edge).or_default().add(&count.bins);
     })?;
     let mut causes: HashMap<i64, BTreeMap<String, u64>> = HashMap::new();
     counted.causes(&reading, filter, |count| {
@@ -214,7 +215,7 @@ fn edges(
                 route,
                 exchanges: sum.exchanges,
                 flagged: sum.flagged,
-                gap: Quantiles::of(sum.bins),
+                gap: sum.quantiles(),
                 causes: causes.remove(&edge).unwrap_or_default(),
             })
         })
@@ -236,13 +237,13 @@ fn gap_series(
     let mut periods: BTreeMap<i64, Sum> = BTreeMap::new();
     counted.gaps(connection, filter, |count| {
         let start = start_of(count.start_s, step_s);
-        periods.entry(start).or_default().add(count);
+        periods.entry(start).or_default().add(&count.bins);
     })?;
     let periods = periods.into_iter().map(|(start_s, sum)| GapPeriod {
         start_ns: nanoseconds(start_s),
         exchanges: sum.exchanges,
         flagged: sum.flagged,
-        gap: Quantiles::of(sum.bins),
+        gap: sum.quantiles(),
     });
     Ok(GapSeries {
         covered: counted.window(),
@@ -257,17 +258,15 @@ fn gap_histogram(
     filter: &EdgeFilter,
 ) -> Result<GapHistogram, rusqlite::Error> {
     let counted = Counted::within(window);
-    let mut classes: BTreeMap<i64, (u64, u64)> = BTreeMap::new();
-    counted.gaps(connection, filter, |count| {
-        let sum = classes.entry(count.bin).or_default();
-        *sum = (sum.0 + count.exchanges, sum.1 + count.flagged);
-    })?;
+    let mut classes = GapBins::default();
+    counted.gaps(connection, filter, |count| classes.add_all(&count.bins))?;
     let mut histogram = GapHistogram {
         covered: counted.window(),
-        bins: Vec::with_capacity(classes.len()),
+        bins: Vec::new(),
         unknown: 0,
     };
-    for (bin, (exchanges, flagged)) in classes {
+    for (bin, count) in classes.iter() {
+        let (exchanges, flagged) = (number(count.exchanges), number(count.flagged));
         match gap_bin::bounds(bin) {
             None => histogram.unknown += exchanges,
             Some(within) => histogram.bins.push(GapBin {
@@ -306,18 +305,29 @@ fn cause_series(
     })
 }
 
-/// Exchanges by size class.
+/// Exchanges of any number of periods and edges.
 #[derive(Default)]
 struct Sum {
     exchanges: u64,
     flagged: u64,
-    bins: HashMap<i64, u64>,
+    bins: GapBins,
 }
 
 impl Sum {
-    fn add(&mut self, count: GapCount) {
-        self.exchanges += count.exchanges;
-        self.flagged += count.flagged;
-        *self.bins.entry(count.bin).or_default() += count.exchanges;
+    fn add(&mut self, bins: &GapBins) {
+        let total = bins.total();
+        self.exchanges = self.exchanges.saturating_add(number(total.exchanges));
+        self.flagged = self.flagged.saturating_add(number(total.flagged));
+        self.bins.add_all(bins);
     }
+
+    fn quantiles(&self) -> Option<Quantiles> {
+        let bins = self.bins.iter();
+        Quantiles::of(bins.map(|(bin, count)| (bin, number(count.exchanges))))
+    }
+}
+
+/// Counts in the store are not negative.
+fn number(count: i64) -> u64 {
+    u64::try_from(count).unwrap_or_default()
 }

@@ -6,6 +6,7 @@ use super::EdgeFilter;
 use super::aggregates::Window;
 use super::edges_matching::list;
 use crate::store::counts::{HOUR_S, MINUTE_S, start_of};
+use crate::store::gap_bins::GapBins;
 
 /// Periods of one answer at most.
 const MOST_PERIODS: i64 = 240;
@@ -27,13 +28,10 @@ pub(super) struct Counted {
 }
 
 /// A row of `gap_count`.
-#[derive(Clone, Copy)]
 pub(super) struct GapCount {
     pub(super) start_s: i64,
     pub(super) edge: i64,
-    pub(super) bin: i64,
-    pub(super) exchanges: u64,
-    pub(super) flagged: u64,
+    pub(super) bins: GapBins,
 }
 
 /// A row of `cause_count`.
@@ -86,14 +84,12 @@ impl Counted {
         filter: &EdgeFilter,
         mut each: impl FnMut(GapCount),
     ) -> Result<(), rusqlite::Error> {
-        let columns = "start_s, edge, bin, exchanges, flagged FROM gap_count";
+        let columns = "start_s, edge, bins FROM gap_count";
         self.rows(connection, filter, columns, |row| {
             each(GapCount {
                 start_s: row.get(0)?,
                 edge: row.get(1)?,
-                bin: row.get(2)?,
-                exchanges: row.get(3)?,
-                flagged: row.get(4)?,
+                bins: row.get(2)?,
             });
             Ok(())
         })

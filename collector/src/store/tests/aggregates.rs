@@ -10,7 +10,7 @@ use skewtap_core::verdict::{Confidence, Finding};
 const NOON: i64 = 1_800_000_000 / 3600 * 3600 * S;
 
 /// A verdict that began at `started_ns` with this gap, flagged and slept through when it is long.
-fn call(n: u64, server: &str, started_ns: i64, gap_ns: i64) -> Verdict {
+pub(super) fn call(n: u64, server: &str, started_ns: i64, gap_ns: i64) -> Verdict {
     let mut verdict = verdict(n);
     verdict.server_service = Some(server.to_owned());
     verdict.started_ns = Some(started_ns);

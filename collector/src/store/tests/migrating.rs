@@ -6,13 +6,21 @@ use crate::store::query::aggregates::Window;
 use rusqlite::Connection;
 use skewtap_core::verdict_json::VerdictJson;
 
-/// A directory with the store in it.
+/// The stretch in which the calls of both stores began.
+const CALLS: Window = Window {
+    since_ns: 1_796_090_000 * S,
+    until_ns: 1_796_091_000 * S,
+};
+
 fn first_schema() -> TempDir {
+    directory_with(include_str!("store_of_schema_1.sql"))
+}
+
+/// A directory with the store in it.
+fn directory_with(store: &str) -> TempDir {
     let directory = tempdir().unwrap();
     let connection = Connection::open(directory.path().join("skewtap.db")).unwrap();
-    connection
-        .execute_batch(include_str!("store_of_schema_1.sql"))
-        .unwrap();
+    connection.execute_batch(store).unwrap();
     connection.close().unwrap();
     directory
 }
@@ -48,12 +56,8 @@ fn the_plots_know_the_verdicts_of_the_first_schema() {
         let directory = first_schema();
         let store = Store::open(directory.path()).unwrap();
         let queries = Queries::new(store.path.clone());
-        let window = Window {
-            since_ns: 1_796_090_000 * S,
-            until_ns: 1_796_091_000 * S,
-        };
         let edges = runtime
-            .block_on(queries.edges(window, EdgeFilter::default()))
+            .block_on(queries.edges(CALLS, EdgeFilter::default()))
             .unwrap();
         let [asleep, healthy] = &edges.edges[..] else {
             panic!("{edges:?}")
@@ -63,12 +67,35 @@ fn the_plots_know_the_verdicts_of_the_first_schema() {
         assert_eq!(asleep.route.as_deref(), Some("/work"));
         assert!(asleep.gap.unwrap().p50.contains(700_526_216));
         let scatter = runtime
-            .block_on(queries.scatter(window, EdgeFilter::default()))
+            .block_on(queries.scatter(CALLS, EdgeFilter::default()))
             .unwrap();
         // The client itself had measured that it slept over its response for 697.7 ms.
         let lag = scatter.points[0].lag_ns.unwrap();
         assert!((690_000_000..705_000_000).contains(&lag), "{lag}");
         assert_eq!(scatter.points[0].server_ns, Some(1_302_168_920));
+    });
+}
+
+#[test]
+fn the_plots_know_the_verdicts_of_the_second_schema() {
+    on_runtime(|runtime| {
+        let directory = directory_with(include_str!("store_of_schema_2.sql"));
+        let store = Store::open(directory.path()).unwrap();
+        let queries = Queries::new(store.path.clone());
+        for until_ns in [CALLS.until_ns, CALLS.since_ns + 24 * 3600 * S] {
+            // By minute and by hour.
+            let window = Window { until_ns, ..CALLS };
+            let edges = runtime
+                .block_on(queries.edges(window, EdgeFilter::default()))
+                .unwrap();
+            let [asleep, healthy] = &edges.edges[..] else {
+                panic!("{edges:?}")
+            };
+            assert_eq!((asleep.exchanges, asleep.flagged), (1, 1));
+            assert_eq!(asleep.causes["client_blind_sleep"], 1);
+            assert!(asleep.gap.unwrap().p50.contains(700_526_216));
+            assert_eq!((healthy.exchanges, healthy.flagged), (2, 0));
+        }
     });
 }
 
@@ -112,7 +139,7 @@ fn a_store_of_a_later_version_is_refused_and_left_alone() {
         refused,
         Err(OpenError::Newer {
             found: 99,
-            known: 2,
+            known: 3,
             ..
         })
     ));

@@ -1,0 +1,84 @@
+-- A store of the second schema as it was left in order: a call slept through and two healthy ones. It stands
+-- for every store of the second schema, and does not change.
+BEGIN TRANSACTION;
+CREATE TABLE observation_log (
+    batch       INTEGER PRIMARY KEY AUTOINCREMENT,
+    received_ns INTEGER NOT NULL, -- collector's clock, since the Unix epoch
+    body        BLOB NOT NULL     -- an ExportTraceServiceRequest in protobuf
+) STRICT;
+CREATE TABLE edge (
+    id             INTEGER PRIMARY KEY,
+    client_service TEXT NOT NULL,
+    server_service TEXT NOT NULL,
+    route          TEXT NOT NULL,
+    UNIQUE (client_service, server_service, route)
+) STRICT;
+INSERT INTO edge VALUES(1,'demo-blind-sleep','demo-origin','/work');
+INSERT INTO edge VALUES(2,'demo-healthy','demo-origin','/work');
+CREATE TABLE verdict (
+    id               INTEGER PRIMARY KEY,
+    trace_id         BLOB NOT NULL,    -- 16 bytes
+    client_span_id   BLOB NOT NULL,    -- 8 bytes
+    revision         INTEGER NOT NULL, -- 1, then one more for each verdict on more evidence
+    evidence         INTEGER NOT NULL, -- observations and stamps it rests on
+    stored_ns        INTEGER NOT NULL, -- when this revision was written, collector's clock
+    started_ns       INTEGER NOT NULL, -- when the exchange began, since the Unix epoch
+    flagged          INTEGER NOT NULL, -- 0 or 1
+    edge             INTEGER NOT NULL,
+    causes           TEXT NOT NULL,    -- names, a comma before, between and after; '' for none
+    client_ns        INTEGER,          -- length of the client's span
+    server_ns        INTEGER,          -- length of the server's span
+    wire_ns          INTEGER,          -- request out to response in, between proxy and server
+    gap_ns           INTEGER,          -- client minus server, signed
+    lag_ns           INTEGER,          -- what the client surely took after the response was there
+    unexplained_ns   INTEGER,
+    UNIQUE (trace_id, client_span_id)
+) STRICT;
+INSERT INTO verdict VALUES(1,X'9f8729eb8f1384abd72fbd1c824160c5',X'6a196654e954b17c',1,44,1796090801725787270,1796090798956764083,1,1,',client_blind_sleep,',2002695136,1302168920,1303230823,700526216,695801129,2320723);
+INSERT INTO verdict VALUES(2,X'b5ca158921580f4239e1f0ca23dd51ab',X'48e41ca59cc979f8',1,44,1796090801936311610,1796090800967758678,0,2,'',203623753,201682036,202218006,1941717,13881,476828);
+INSERT INTO verdict VALUES(3,X'46a4d207131635986c91635dcbf219df',X'58a8a2bc49d1d1f9',1,43,1796136043468005752,1796090808318463188,0,2,'',114190093,101517051,101863298,12673042,235160,390976);
+CREATE TABLE verdict_document (
+    id           INTEGER PRIMARY KEY,  -- that of the verdict
+    verdict      BLOB NOT NULL,        -- JSON, packed
+    observations BLOB                  -- an ExportTraceServiceRequest in protobuf, packed
+) STRICT;
+INSERT INTO verdict_document VALUES(1,X'0128b52ffd604c0f1515008655341b90356903f97fa8b6608bbaada59c197191dddd3ba523fbd45dee012d0027003200f344f33bc536aeb4b7e583253babc4bc3a6be7832a112ab334c1aa50331d0b361cc9cf701008c7091e48fe30c9e8d69e9eb27dc7b4e96d6953345347f7186d307f55ca221219599ef56f3bbf7e6ebebdda39761e2d758aefdab92b22a3b7e59f67beaf17030472501802030904c140081209821c14064066559517032f06af710da659da8dec05010594f51cca724ea7b8ded2e6d16d69f54c6e4bef37786fcb2ff3666dcbab76aada5dd9fb8def1780caa8a11691c8489ac2b01d700209668a46b47a126050b820c6411c4b7114734e2112482032810412d1a409921a3a6b2578ec65dcb70eae757c2847367761e134eb5cbf6c8acd72cf64f72d996c9fa2a52c435a9ca45fd70175241057845b2188c3fd02d7f71554cfea4f86050cd207721d5c39c4b2642783fef2855543d97330fda063b0e211681d87109f066fb46fd1caa895f8c4318e85d9482710e1d16a93a84a1041ce194e56c055cc049cf8c23baabfbc3c2088030cf5c2253901382dd77498c73a11f3db240d0efe3461162b09b6a44fc36ccb26dffc2a399857519493124c138a7a6e2711f3d37c4e4641a9683b52e901416f0120bb2060b429dd2247c5d035b8e3dcbd359aa02d2a81451d863ab3c16bb50d1661834a1a571db2b259564c99171955039a0a0734aac996d6d29ad8b497c5311f5de19ed273441d59144073db3957a0a1bf0f39a18cab2fe618a502a597993cfd8ead15cd709f18fabce3a2ccbda5c42cfabe18d1630408b7fa7319da14a474e772c55597798c56f45c067a1e71c7d3a22fcf28ab81fb1332260d8b607ecea9508d5efaa896d15891d7db143c78b7ae1a937a08b5eb1d6b4c4d5cbc6d9a9b290af0abe9964fa902aa5dcd2edd3fc19aa76272f8306c10',NULL);
+INSERT INTO verdict_document VALUES(2,X'0128b52ffd60590b950f0016d02515a02569033f42cd5ad20540cc965cb93371b5aa190323001d001d00f632faeb48a31ccb86fb8d7124868cc046104281802b0607119c3b038da467246290104625ac87c867d3cb7eb9d449d26af5e1e53227459ab465d64a4c77cb0c442ff52591bed3877ca79b7c9bbaba621ddadfb3967ec79ab14c2924038380418d5b63a9ce74c447d25874a79027f9fadcf86e35f5ada466016e01809ea8e192c8cc28a56537b0429a9ad1d401126010007330067118c3520e1a2505331349ac49d014b495038a45b4a636538766e413e23c43c5efeb91bfd095e609b7e1bf8d3150f54de2ee630f6c9887950f7ad3e15335861a39e719670ec25c309eb28ac0d12b9621b31bfee9a76c7568ffbbe2ae964824d123acf6f009a324d6fe1f1202bd0558d2467c414a5a9fad14d47c36623f6128147b108311bc371876ca829ace8640a2433952dccedd024753c3667cdcd7516b37b08ff9d71dc686263a1f9e620cf042898614bc03ebd19fd8fe8b65357b2ca14fff1cc98ecc212b5c9e7166fd7c2890e331338d8399903c0225e81c1a6a3ee70863dc422bf99e33e8eaa881fb0b8ed74301177895802f5bf042578739d4d85a7bd01d16cc0c17231eaefe6d12440d524ee804a1b012daef2880c12adcfb9d21692a4a987a0a3b8d6835db63d873e597662443a9f85707136155d1327c8ead0e',NULL);
+INSERT INTO verdict_document VALUES(3,X'0128b52ffd60de12251200465c431d604bd21cc0ae8cd7a51285f4ffb6df100439e8a5a5255bc6294151045639004900300068d8e96169a14e95f0e62c4397f7adb8dda9b4e5facce92aa76cf6d22b8b939352c8c0243291b648cab3184012a3bb2097c5e8a6b19354e22a8d8320c180a12139180947f3a3c14828108e46e280183812c5c282a2c138180987e3005140400e0600c4830243b6c58a9a563dcb1dccc1b2a65d739859771acbc232cde320fe352d015b99afaa2f16d5578dd2be6557cf77b26aa4bf1a8dd1235d193dd26df484d64e5f2c7de76b9b2cf4b50d16faa787a220110211113533d7af99a1be9d51bf01b5b3f6ebbcb967d77a8985be4e3bec85a568f485a565f4446354a877b6a8214405298a228abafb0c809aa8618a0809119d4a65670c20c39191446d12602060108442280103521047611c8694a010011112016264846852f200a75510e2f7ff54f5cf42518a8824015b78c324d3d5501a73c3477a50584f233cab0ba399c498d6758f206c661ccc7e10caa0e9d064aea56d2c40d05e50aa16ead48419a119b76a02859944dfdb47e866323fc790ea140eaadf53674f330fb521506ebf1e719564e80b8bfaa9bc4702fee1d8ebd9c23720b7e4206344822d456e89201c7ccad245789732449b1ce893182cb75fed31eaff2fa1e5e0d462f3764ab6292dde60a66a37bec7faaf89a896bd5f89cecb96d927437a617e8332352160235b8580e4d1e000984a7f01b7e21a3eb4ea417e64c727a40762350609d31b88a4b7ea228855b70dd0a07830033a0ed6b4c9a3d0364bcec448731c01fd105ff82c6516',X'0128b52ffd60881055140004100a8b1e0a001286f81d0a1046a4d207131635986c91635dcbf219df120864ec0e9c933c50f5220858a8a2bc49d1d1f9462828f612ffec1841c1b9f5fc12ffec363039311c0318b43630393136303339c298bce7afe2bff282becaa5bbb6c1f3d68690bb0a0a1886e4c6c6d0a0b1f6baa2b1fe88b1dd9eabd499aa8484accb93bc460a28aed8bae7dec2a2b3bd92d8d6e499edaaf7c9dae1cbb6e2fbd3cef4c60a0a18a4b1cda5e2d1bf9eef88d8dbe7d7c8c1a1c1bd9ff1a7a1a3eeace7343634323833353233333139326335393331353034323939356431714e277eb5fb9962666136396165633562306534643130a0031316e08d7a72641bd95f22e6dcea0280ada8c1ca2825d9633b80a209646a86a60e1248906010cb502049211006338638438c308204446088ccd44d690348600ac77361ca89ca22e13f0b72f3acca2740870a8f7588296fe87524dac16206d1942754e8303fdb6743f81cf7a5321f5056a7b250229198e66117a23f27ca5d33316446a251e2c7dc86743eca987df3c4615141e5470b78383349a57c2b601f53189ace45d43bbd47dc98f7a2d69eaffb4b7855cacd26c4024dd93c64e92f6a4bc715466ca718a470c9da2815939722af1f93ec33f339a98333498461b8c7e74fcdc84b443cf0e2680f753e478e46fe47fea360b382ef4ab310e65ecfcc422f1323bb8eced7467643020ca3caea9ad47c1859f176359a6d5df5864b57774f131c74cc9dcff1ae57e1a1264f3aac67206bab722629f81cb1d2dbfa58505bfdab9a53a436152b234bb614fbc7f637fba454930389738d04a0435f86eea4cb6ab49349d4feef0a3ee969d529521fa71170580431cd501e14f9f5f4a652c0c7f6f2a380cfa9059490e5253ad71131e4c399888e0a4905cf138d0a');
+CREATE TABLE gap_count (
+    period_s  INTEGER NOT NULL, -- length of the period: 60 or 3600
+    start_s   INTEGER NOT NULL, -- its start, since the Unix epoch
+    edge      INTEGER NOT NULL,
+    bin       INTEGER NOT NULL, -- see gap_bin.rs
+    exchanges INTEGER NOT NULL,
+    flagged   INTEGER NOT NULL,
+    PRIMARY KEY (period_s, start_s, edge, bin)
+) STRICT, WITHOUT ROWID;
+INSERT INTO gap_count VALUES(60,1796090760,1,138,1,1);
+INSERT INTO gap_count VALUES(60,1796090760,2,71,1,0);
+INSERT INTO gap_count VALUES(60,1796090760,2,92,1,0);
+INSERT INTO gap_count VALUES(3600,1796090400,1,138,1,1);
+INSERT INTO gap_count VALUES(3600,1796090400,2,71,1,0);
+INSERT INTO gap_count VALUES(3600,1796090400,2,92,1,0);
+CREATE TABLE cause_count (
+    period_s  INTEGER NOT NULL,
+    start_s   INTEGER NOT NULL,
+    edge      INTEGER NOT NULL,
+    cause     TEXT NOT NULL,
+    exchanges INTEGER NOT NULL,
+    PRIMARY KEY (period_s, start_s, edge, cause)
+) STRICT, WITHOUT ROWID;
+INSERT INTO cause_count VALUES(60,1796090760,1,'client_blind_sleep',1);
+INSERT INTO cause_count VALUES(3600,1796090400,1,'client_blind_sleep',1);
+DELETE FROM sqlite_sequence;
+INSERT INTO sqlite_sequence VALUES('observation_log',10);
+CREATE TRIGGER verdict_document_goes_with_verdict AFTER DELETE ON verdict BEGIN
+    DELETE FROM verdict_document WHERE id = old.id;
+END;
+CREATE INDEX verdict_by_start ON verdict (started_ns, id, edge, gap_ns);
+CREATE INDEX verdict_by_edge ON verdict (edge, started_ns, id, gap_ns);
+CREATE INDEX flagged_verdict_by_start ON verdict (started_ns, id, edge, gap_ns) WHERE flagged = 1;
+CREATE INDEX verdict_with_cause_by_start ON verdict (started_ns, id, edge, causes) WHERE causes <> '';
+CREATE INDEX verdict_by_age ON verdict (stored_ns);
+COMMIT;
+PRAGMA user_version = 2;
