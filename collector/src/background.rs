@@ -20,9 +20,8 @@ pub(crate) fn step_back() {
 }
 
 #[cfg(test)]
+#[cfg(target_os = "linux")]
 mod tests {
-    #![cfg(target_os = "linux")]
-
     use super::*;
 
     fn niceness() -> i32 {
