@@ -6,10 +6,13 @@ Usage: in_terminal.py COMMAND [ARGUMENT]...
 
 import os
 import pty
+import signal
 import sys
 
 pid, terminal = pty.fork()
 if pid == 0:
+    # Who was started in the background ignores it, and so would the command.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     os.execv(sys.argv[1], sys.argv[1:])
 printed, typed = b"", False
 while True:
