@@ -20,7 +20,7 @@ use tokio_rustls::client::TlsStream;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 use crate::harness::{Running, config, nobody};
-use crate::pki::{Pki, Trusting};
+use crate::pki::{Pki, Trusting, both_legs};
 use crate::streams::{client_on, request, run, serve_connection, whole};
 
 /// A server under TLS that knows these protocols; it answers streams, and messages of HTTP/1, with
@@ -84,19 +84,6 @@ async fn get_on(sender: &mut client::SendRequest<Bytes>) -> Vec<u8> {
     let response = response.await.unwrap();
     assert_eq!(response.status(), StatusCode::OK);
     whole(&mut response.into_body()).await.0
-}
-
-fn both_legs(upstream: SocketAddr, pki: &Pki) -> Config {
-    let url = format!("https://localhost:{}", upstream.port());
-    Config {
-        upstream: Some(url.parse().unwrap()),
-        tls: TlsSettings {
-            server: Some(pki.identity("localhost")),
-            upstream_ca: Some(pki.roots()),
-            ..TlsSettings::default()
-        },
-        ..config(nobody())
-    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::fs;
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -10,7 +10,10 @@ use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair}
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, StreamOwned};
-use skewtap_proxy::tls::Identity;
+use skewtap_proxy::Config;
+use skewtap_proxy::tls::{Identity, TlsSettings};
+
+use crate::harness::{config, nobody};
 
 pub(crate) type Tls<C> = StreamOwned<C, TcpStream>;
 pub(crate) type TlsClient = Tls<ClientConnection>;
@@ -140,4 +143,18 @@ impl Trusting {
 /// TLS round a connection to what calls itself `name` and is vouched for by `pki`.
 pub(crate) fn tls_client(stream: TcpStream, pki: &Pki, name: &str) -> TlsClient {
     Trusting::new(pki.root().clone()).connect(stream, name)
+}
+
+/// A proxy with TLS on both legs, whose upstream is `localhost` at the port of `upstream`.
+pub(crate) fn both_legs(upstream: SocketAddr, pki: &Pki) -> Config {
+    let url = format!("https://localhost:{}", upstream.port());
+    Config {
+        upstream: Some(url.parse().unwrap()),
+        tls: TlsSettings {
+            server: Some(pki.identity("localhost")),
+            upstream_ca: Some(pki.roots()),
+            ..TlsSettings::default()
+        },
+        ..config(nobody())
+    }
 }

@@ -1,7 +1,6 @@
 //! Connections that give their buffers back while nothing goes on, and then go on.
 
 use std::io::{Read, Write};
-use std::net::SocketAddr;
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -9,11 +8,10 @@ use std::time::{Duration, Instant};
 use rustls::ServerConnection;
 use skewtap_core::exchange::{ExchangeRecord, Outcome};
 use skewtap_proxy::Config;
-use skewtap_proxy::tls::TlsSettings;
 
-use crate::harness::{Running, config, nobody, origin};
+use crate::harness::{Running, config, origin};
 use crate::metrics::{metrics, value};
-use crate::pki::{Pki, Tls, tls_client};
+use crate::pki::{Pki, Tls, both_legs, tls_client};
 use crate::wire::{expect, expect_end, head};
 
 const GET: &[u8] = b"GET /x HTTP/1.1\r\nHost: localhost\r\n\r\n";
@@ -90,26 +88,13 @@ fn after_a_rest_tls_goes_on_on_both_legs() {
         answer_thrice(&mut stream);
         expect_end(&mut stream);
     });
-    let proxy = Running::start(with_metrics(both_legs_under_tls(address, &pki)));
+    let proxy = Running::start(with_metrics(both_legs(address, &pki)));
     let mut client = tls_client(proxy.connect(), &pki, "localhost");
     ask_between_rests(&proxy, &mut client);
     drop(client);
     until_resting(&proxy, 0.0);
     server.join().unwrap();
     assert_three_on_one(&proxy.records(3));
-}
-
-fn both_legs_under_tls(address: SocketAddr, pki: &Pki) -> Config {
-    let url = format!("https://localhost:{}", address.port());
-    Config {
-        upstream: Some(url.parse().unwrap()),
-        tls: TlsSettings {
-            server: Some(pki.identity("localhost")),
-            upstream_ca: Some(pki.roots()),
-            ..TlsSettings::default()
-        },
-        ..config(nobody())
-    }
 }
 
 #[test]
