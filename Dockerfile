@@ -9,7 +9,7 @@
 
 FROM rust:1.95.0-slim-bookworm AS build
 RUN apt-get update \
-    && apt-get install --yes --no-install-recommends libcap2-bin libpcap-dev pkg-config \
+    && apt-get install --yes --no-install-recommends libcap2-bin libpcap-dev make pkg-config \
     && rm -rf /var/lib/apt/lists/*
 WORKDIR /src
 COPY Cargo.toml Cargo.lock ./
