@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use rusqlite::{OptionalExtension, Transaction};
+use rusqlite::{OptionalExtension, Row, Transaction};
 
 use super::gap_bin;
 use super::gap_bins::{BinCount, GapBins};
@@ -30,6 +30,19 @@ pub(super) struct Counted {
     pub(super) flagged: bool,
     /// Names of causes, a comma before, between and after.
     pub(super) causes: String,
+}
+
+impl Counted {
+    /// Of a row that has these columns of the table of verdicts.
+    pub(super) fn read(row: &Row<'_>) -> Result<Self, rusqlite::Error> {
+        Ok(Self {
+            started_ns: row.get("started_ns")?,
+            edge: row.get("edge")?,
+            gap_ns: row.get("gap_ns")?,
+            flagged: row.get("flagged")?,
+            causes: row.get("causes")?,
+        })
+    }
 }
 
 /// Changes that are not written yet.

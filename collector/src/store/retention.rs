@@ -85,13 +85,7 @@ fn delete(
     let mut rows = statement.query(values)?;
     let mut deleted = 0;
     while let Some(row) = rows.next()? {
-        counts.take_back(&Counted {
-            started_ns: row.get("started_ns")?,
-            edge: row.get("edge")?,
-            gap_ns: row.get("gap_ns")?,
-            flagged: row.get("flagged")?,
-            causes: row.get("causes")?,
-        });
+        counts.take_back(&Counted::read(row)?);
         deleted += 1;
     }
     Ok(deleted)

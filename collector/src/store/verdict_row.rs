@@ -208,13 +208,7 @@ fn stored(
         .query_row(
             (row.trace_id.bytes(), row.client_span_id.bytes()),
             |found| {
-                let counted = Counted {
-                    started_ns: found.get("started_ns")?,
-                    edge: found.get("edge")?,
-                    gap_ns: found.get("gap_ns")?,
-                    flagged: found.get("flagged")?,
-                    causes: found.get("causes")?,
-                };
+                let counted = Counted::read(found)?;
                 Ok((found.get("id")?, found.get("evidence")?, counted))
             },
         )

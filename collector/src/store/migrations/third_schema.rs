@@ -19,13 +19,7 @@ pub(super) fn migrate(transaction: &Transaction<'_>) -> Result<(), MigrationErro
     let mut rows = statement.query([])?;
     let mut counted = 0_usize;
     while let Some(row) = rows.next()? {
-        counts.add(&Counted {
-            started_ns: row.get("started_ns")?,
-            edge: row.get("edge")?,
-            gap_ns: row.get("gap_ns")?,
-            flagged: row.get("flagged")?,
-            causes: row.get("causes")?,
-        });
+        counts.add(&Counted::read(row)?);
         counted = counted.saturating_add(1);
         if counted.is_multiple_of(AT_ONCE) {
             std::mem::take(&mut counts).write(transaction)?;
