@@ -17,7 +17,7 @@ help:
 	@echo 'make test         all tests, with the real libcurl that sleeps blind'
 	@echo 'make soak         5 minutes of load and faults on the proxy, 10 of load and kill -9 on the collector'
 	@echo 'make fuzz         every parser, 10 seconds each'
-	@echo 'make bench        measure it beside nginx, HAProxy and Rotel (BENCH_QUICK=1: in 4 minutes)'
+	@echo 'make bench        measure it beside nginx, HAProxy and Rotel (BENCH_QUICK=1: coarse and sooner)'
 	@echo 'make lint         formatting, clippy, docs, dependency walls and licences, shell scripts'
 	@echo 'make screenshots  take the pictures in docs/ anew from the real pages'
 
